@@ -1,0 +1,641 @@
+//! Building a history: any order in, session order out.
+//!
+//! Sources interleave sessions, and some interleave the operations of several
+//! transactions. The builder takes operations as they come, in runs that each
+//! belong to one transaction, and [`HistoryBuilder::finish`] sorts them by session,
+//! transaction and program order, which every later stage relies on.
+
+use crate::error::ReadError;
+use crate::history::{
+    ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome, PositionUnit,
+    Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
+};
+use crate::predicate::Predicate;
+use crate::value::{Value, Values};
+use hashbrown::HashMap;
+
+/// A transaction under construction. Its number is its order of appearance, not
+/// the [`TxnId`] it will have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DraftTxn(u32);
+
+/// Collects a history. See the module's documentation.
+#[derive(Default)]
+pub struct HistoryBuilder {
+    columns: Columns,
+    /// Keys whose name is a natural number below [`DENSE_KEYS_MAX`].
+    dense_keys: Vec<u32>,
+    sparse_keys: HashMap<Value, KeyId>,
+    session_ids: HashMap<Value, SessionId>,
+    txn_sessions: Vec<SessionId>,
+    /// `(transaction, first operation)` of each run of operations.
+    runs: Vec<(u32, u32)>,
+    /// Per key, the longest list seen of which all others shared so far are prefixes.
+    spines: HashMap<KeyId, Vec<Value>>,
+    /// Per list read: the key whose spine it is a prefix of, or `NO_KEY` and a
+    /// place in `columns.elements`; and its length.
+    lists: Vec<(u32, u32, u32)>,
+    total: Option<Vec<DraftTxn>>,
+    position: u32,
+    memory_max: Option<usize>,
+    refused: Option<String>,
+}
+
+const DENSE_KEYS_MAX: u32 = 1 << 20;
+const NO_KEY: u32 = u32::MAX;
+/// Ids at the top stand for the initial transaction and other absent things.
+const IDS_MAX: usize = u32::MAX as usize - 16;
+
+impl HistoryBuilder {
+    /// An empty history.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty history that refuses to grow beyond about `bytes` of memory:
+    /// [`HistoryBuilder::finish`] then fails, and what comes meanwhile is ignored.
+    pub fn with_memory_max(bytes: Option<usize>) -> Self {
+        HistoryBuilder {
+            memory_max: bytes,
+            ..Self::default()
+        }
+    }
+
+    /// The table for interning keys, values and labels.
+    pub fn values(&mut self) -> &mut Values {
+        &mut self.columns.values
+    }
+
+    /// The key of this name.
+    #[inline]
+    pub fn key(&mut self, name: Value) -> KeyId {
+        let bits = name.bits();
+        if bits < DENSE_KEYS_MAX {
+            if let Some(&id) = self.dense_keys.get(bits as usize)
+                && id != NO_KEY
+            {
+                return KeyId(id);
+            }
+            let id = self.columns.keys.len() as u32;
+            if self.dense_keys.len() <= bits as usize {
+                self.dense_keys.resize(bits as usize + 1, NO_KEY);
+            }
+            self.dense_keys[bits as usize] = id;
+            self.columns.keys.push(name);
+            return KeyId(id);
+        }
+        let keys = &mut self.columns.keys;
+        *self.sparse_keys.entry(name).or_insert_with(|| {
+            keys.push(name);
+            KeyId(keys.len() as u32 - 1)
+        })
+    }
+
+    /// Every key that declares no initial value of its own starts with this one.
+    pub fn initial_default(&mut self, value: Value) {
+        self.columns.initial_default = Some(value);
+    }
+
+    /// `key` starts with this value. The last declaration counts.
+    pub fn initial(&mut self, key: KeyId, value: Value) {
+        self.columns.initial.push((key, value));
+    }
+
+    /// The session with this label, created at first mention.
+    pub fn session(&mut self, label: Value) -> SessionId {
+        if let Some(&session) = self.session_ids.get(&label) {
+            return session;
+        }
+        let session = self.new_session(label);
+        self.session_ids.insert(label, session);
+        session
+    }
+
+    /// A new session, even if another has the same label.
+    pub fn new_session(&mut self, label: Value) -> SessionId {
+        let session = Session {
+            label,
+            endpoint: Value::NIL,
+            origin: Value::NIL,
+        };
+        self.columns.sessions.push(session);
+        SessionId(self.columns.sessions.len() as u32 - 1)
+    }
+
+    /// The server that `session` talks to.
+    pub fn endpoint(&mut self, session: SessionId, endpoint: Value) {
+        self.columns.sessions[session.index()].endpoint = endpoint;
+    }
+
+    /// The file that `session` was recorded in.
+    pub fn origin(&mut self, session: SessionId, file: Value) {
+        self.columns.sessions[session.index()].origin = file;
+    }
+
+    /// Begins the next transaction of `session`, committed until said otherwise.
+    /// Operations belong to it until the next `begin` or `resume`.
+    pub fn begin(&mut self, session: SessionId) -> DraftTxn {
+        self.refuse_if_too_large();
+        if self.refused.is_some() && !self.txn_sessions.is_empty() {
+            return DraftTxn(self.txn_sessions.len() as u32 - 1);
+        }
+        let txn = self.txn_sessions.len() as u32;
+        self.txn_sessions.push(session);
+        self.columns.outcomes.push(Outcome::Committed);
+        self.runs.push((txn, self.columns.kinds.len() as u32));
+        DraftTxn(txn)
+    }
+
+    /// Operations belong to `txn` again, after those it already has.
+    pub fn resume(&mut self, txn: DraftTxn) {
+        if self.runs.last().is_none_or(|run| run.0 != txn.0) {
+            self.runs.push((txn.0, self.columns.kinds.len() as u32));
+        }
+    }
+
+    /// How `txn` ended.
+    pub fn outcome(&mut self, txn: DraftTxn, outcome: Outcome) {
+        self.columns.outcomes[txn.0 as usize] = outcome;
+    }
+
+    /// What `txn` is called in its source.
+    pub fn label(&mut self, txn: DraftTxn, label: Value) {
+        set(&mut self.columns.labels, txn.0, label, Value::NIL);
+    }
+
+    /// What the client of `txn` was told when it failed.
+    pub fn error(&mut self, txn: DraftTxn, error: Value) {
+        set(&mut self.columns.errors, txn.0, error, Value::NIL);
+    }
+
+    /// First invocation and last completion of `txn`.
+    pub fn interval(&mut self, txn: DraftTxn, interval: Interval) {
+        set(&mut self.columns.invoked, txn.0, interval.invoked, ALWAYS);
+        set(
+            &mut self.columns.completed,
+            txn.0,
+            interval.completed,
+            NEVER,
+        );
+    }
+
+    /// Begin and commit of `txn` apart.
+    pub fn times(&mut self, txn: DraftTxn, times: TxnTimes) {
+        let whole = Interval {
+            invoked: times.begin.invoked,
+            completed: times.commit.completed,
+        };
+        self.interval(txn, whole);
+        set(&mut self.columns.begun, txn.0, times.begin.completed, NEVER);
+        set(
+            &mut self.columns.committing,
+            txn.0,
+            times.commit.invoked,
+            ALWAYS,
+        );
+    }
+
+    /// Timestamps the database gave `txn`.
+    pub fn timestamps(&mut self, txn: DraftTxn, timestamps: Timestamps) {
+        set(&mut self.columns.timestamps, txn.0, Some(timestamps), None);
+    }
+
+    /// Where in the source the following operations stand.
+    #[inline]
+    pub fn position(&mut self, position: u32) {
+        self.position = position;
+    }
+
+    /// What positions count.
+    pub fn position_unit(&mut self, unit: PositionUnit) {
+        self.columns.unit = unit;
+    }
+
+    /// Adds an operation on one key: anything but a list read or a predicate.
+    #[inline]
+    pub fn op(&mut self, kind: OpKind, key: KeyId, value: Value) {
+        debug_assert!(
+            kind.has_key() && kind != OpKind::ReadList,
+            "these have calls of their own"
+        );
+        self.push(kind, key, value);
+    }
+
+    /// Adds a read of a list.
+    pub fn read_list(&mut self, key: KeyId, elements: &[Value]) {
+        if self.refused.is_some() {
+            return;
+        }
+        let length = elements.len();
+        let spine = self.spines.entry(key).or_default();
+        let common = spine.len().min(length);
+        let entry = if spine[..common] == elements[..common] {
+            spine.extend_from_slice(&elements[common..]);
+            (key.0, 0, length as u32)
+        } else {
+            let start = self.columns.elements.len();
+            self.columns.elements.extend_from_slice(elements);
+            (NO_KEY, start as u32, length as u32)
+        };
+        self.lists.push(entry);
+        self.push(
+            OpKind::ReadList,
+            key,
+            Value::from_bits(self.lists.len() as u32 - 1),
+        );
+    }
+
+    /// Adds a predicate operation: [`OpKind::PredicateRead`] or
+    /// [`OpKind::PredicateUpdate`].
+    pub fn predicate(&mut self, kind: OpKind, predicate: Predicate) {
+        assert!(
+            !kind.has_key(),
+            "operations on one key have calls of their own"
+        );
+        if self.refused.is_some() {
+            return;
+        }
+        self.columns.predicates.push(predicate);
+        let index = Value::from_bits(self.columns.predicates.len() as u32 - 1);
+        self.push(kind, KeyId(NO_KEY), index);
+    }
+
+    /// A column of the row that the last operation wrote.
+    pub fn row_column(&mut self, column: Value, content: Value) {
+        if let Some(last) = self.columns.kinds.len().checked_sub(1) {
+            self.columns.rows.push((OpId(last as u32), column, content));
+        }
+    }
+
+    /// When the last operation ran.
+    pub fn op_interval(&mut self, interval: Interval) {
+        if let Some(last) = self.columns.kinds.len().checked_sub(1) {
+            set(
+                &mut self.columns.op_invoked,
+                last as u32,
+                interval.invoked,
+                ALWAYS,
+            );
+            set(
+                &mut self.columns.op_completed,
+                last as u32,
+                interval.completed,
+                NEVER,
+            );
+        }
+    }
+
+    /// Part of a key's version order.
+    pub fn version_chain(&mut self, chain: VersionChain) {
+        self.columns.orders.versions.push(chain);
+    }
+
+    /// The order in which the database serialized transactions.
+    pub fn total_order(&mut self, order: Vec<DraftTxn>) {
+        self.total = Some(order);
+    }
+
+    /// A fault or another event beside the transactions, at the current position.
+    pub fn event(&mut self, time: Option<Time>, text: String) {
+        self.columns.events.push(Event {
+            time,
+            position: self.position,
+            text,
+        });
+    }
+
+    /// Something noticed about the source, at the current position.
+    pub fn remark(&mut self, kind: &'static str, text: String) {
+        self.columns.remarks.push(Remark {
+            kind,
+            position: self.position,
+            text,
+        });
+    }
+
+    /// How many transactions there are so far.
+    pub fn txn_count(&self) -> usize {
+        self.txn_sessions.len()
+    }
+
+    /// The history, sorted and complete. Fails if it is larger than 32-bit ids or
+    /// the given memory allow.
+    pub fn finish(mut self, file: &str) -> Result<History, ReadError> {
+        self.refuse_if_too_large();
+        if let Some(reason) = self.refused {
+            return Err(ReadError::new(file, reason)
+                .hint("give more with --memory, or check a part of the history"));
+        }
+        self.lay_out_lists();
+        self.sort_by_session();
+        let columns = &mut self.columns;
+        // Stable, so that of several declarations for one key the last one is last.
+        columns.initial.sort_by_key(|entry| entry.0);
+        columns.initial.reverse();
+        columns.initial.dedup_by_key(|entry| entry.0);
+        columns.initial.reverse();
+        let default = columns.initial_default.unwrap_or(Value::NIL);
+        columns.initial.retain(|entry| entry.1 != default);
+        Ok(History {
+            columns: self.columns,
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, kind: OpKind, key: KeyId, value: Value) {
+        if self.refused.is_some() {
+            return;
+        }
+        assert!(
+            !self.runs.is_empty(),
+            "an operation belongs to a transaction"
+        );
+        self.columns.kinds.push(kind);
+        self.columns.op_keys.push(key);
+        self.columns.op_values.push(value);
+        self.columns.positions.push(self.position);
+        if self.columns.kinds.len() >= IDS_MAX {
+            self.refused = Some("expected at most 2^32 - 16 operations, found more".into());
+        }
+    }
+
+    fn refuse_if_too_large(&mut self) {
+        if self.txn_sessions.len() >= IDS_MAX {
+            self.refused = Some("expected at most 2^32 - 16 transactions, found more".into());
+        }
+        // Looking costs as much as a transaction does: once in a while is enough.
+        if let Some(bytes) = self.memory_max
+            && self.txn_sessions.len() % 1024 == 0
+            && self.memory() > bytes
+        {
+            let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);
+            self.refused = Some(format!(
+                "expected a history that fits in {mebibytes} MiB, \
+                 found one that does not after {txns} transactions"
+            ));
+        }
+    }
+
+    fn memory(&self) -> usize {
+        let ops = self.columns.kinds.capacity();
+        let op_times = self.columns.op_invoked.capacity() + self.columns.op_completed.capacity();
+        let spines: usize = self.spines.values().map(Vec::capacity).sum();
+        ops * 13
+            + op_times * 8
+            + self.columns.values.memory()
+            + (spines + self.columns.elements.capacity()) * 4
+            + self.lists.capacity() * 12
+            + self.txn_sessions.capacity() * 64
+            + self.columns.rows.capacity() * 12
+            + self.columns.predicates.len() * 96
+    }
+
+    fn lay_out_lists(&mut self) {
+        let columns = &mut self.columns;
+        let mut starts: HashMap<u32, u32> = HashMap::with_capacity(self.spines.len());
+        let mut keys: Vec<KeyId> = self.spines.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            starts.insert(key.0, columns.elements.len() as u32);
+            let spine = self.spines.remove(&key).expect("a key of the map");
+            columns.elements.extend_from_slice(&spine);
+        }
+        columns.lists = std::mem::take(&mut self.lists)
+            .into_iter()
+            .map(|(key, start, length)| (if key == NO_KEY { start } else { starts[&key] }, length))
+            .collect();
+    }
+
+    fn sort_by_session(&mut self) {
+        let columns = &mut self.columns;
+        let txns = self.txn_sessions.len();
+        let op_count = columns.kinds.len() as u32;
+        columns.session_txns = offsets(columns.sessions.len(), &self.txn_sessions, |s| s.index());
+        let order = counting_sort(&columns.session_txns, &self.txn_sessions, |s| s.index());
+
+        let run_starts = offsets(txns, &self.runs, |run| run.0 as usize);
+        let run_order = counting_sort(&run_starts, &self.runs, |run| run.0 as usize);
+        let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(self.runs.len());
+        columns.txn_ops = Vec::with_capacity(txns + 1);
+        columns.txn_ops.push(0);
+        let mut op = 0;
+        for &txn in &order {
+            let runs = run_starts[txn as usize]..run_starts[txn as usize + 1];
+            for &run in &run_order[runs.start as usize..runs.end as usize] {
+                let start = self.runs[run as usize].1;
+                let end = self
+                    .runs
+                    .get(run as usize + 1)
+                    .map_or(op_count, |next| next.1);
+                ranges.push((start, end));
+                op += end - start;
+            }
+            columns.txn_ops.push(op);
+        }
+        self.runs = Vec::new();
+        self.txn_sessions = Vec::new();
+
+        if !columns.rows.is_empty() {
+            let mut moved = vec![0u32; op_count as usize];
+            let finals = ranges.iter().flat_map(|&(start, end)| start..end);
+            for (new, old) in finals.enumerate() {
+                moved[old as usize] = new as u32;
+            }
+            for row in &mut columns.rows {
+                row.0 = OpId(moved[row.0.index()]);
+            }
+            columns.rows.sort_by_key(|row| row.0);
+        }
+        pad(&mut columns.op_invoked, op_count as usize, ALWAYS);
+        pad(&mut columns.op_completed, op_count as usize, NEVER);
+        // Every operation is in exactly one range, so sorted means in place already.
+        if !ranges.is_sorted() {
+            gather(&mut columns.kinds, &ranges);
+            gather(&mut columns.op_keys, &ranges);
+            gather(&mut columns.op_values, &ranges);
+            gather(&mut columns.positions, &ranges);
+            gather(&mut columns.op_invoked, &ranges);
+            gather(&mut columns.op_completed, &ranges);
+        }
+
+        permute(&mut columns.outcomes, &order, Outcome::Committed);
+        permute(&mut columns.labels, &order, Value::NIL);
+        permute(&mut columns.errors, &order, Value::NIL);
+        permute(&mut columns.invoked, &order, ALWAYS);
+        permute(&mut columns.completed, &order, NEVER);
+        permute(&mut columns.begun, &order, NEVER);
+        permute(&mut columns.committing, &order, ALWAYS);
+        permute(&mut columns.timestamps, &order, None);
+        columns.kinds.shrink_to_fit();
+        columns.op_keys.shrink_to_fit();
+        columns.op_values.shrink_to_fit();
+        columns.positions.shrink_to_fit();
+
+        if let Some(total) = self.total.take() {
+            let mut finals = vec![0u32; txns];
+            for (new, &old) in order.iter().enumerate() {
+                finals[old as usize] = new as u32;
+            }
+            let total = total
+                .into_iter()
+                .map(|txn| TxnId(finals[txn.0 as usize]))
+                .collect();
+            columns.orders.total = Some(total);
+        }
+    }
+}
+
+/// Sets one place of a column that exists only where something was said.
+fn set<T: Clone>(column: &mut Vec<T>, index: u32, value: T, missing: T) {
+    let index = index as usize;
+    if column.len() <= index {
+        column.resize(index + 1, missing);
+    }
+    column[index] = value;
+}
+
+fn pad<T: Clone>(column: &mut Vec<T>, length: usize, missing: T) {
+    if !column.is_empty() {
+        column.resize(length, missing);
+    }
+}
+
+/// Where each group starts when `items` are grouped.
+fn offsets<T>(groups: usize, items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
+    let mut starts = vec![0u32; groups + 1];
+    for item in items {
+        starts[group(item) + 1] += 1;
+    }
+    for index in 0..groups {
+        starts[index + 1] += starts[index];
+    }
+    starts
+}
+
+/// The indices of `items`, grouped, otherwise in their order.
+fn counting_sort<T>(starts: &[u32], items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
+    let mut next = starts.to_vec();
+    let mut order = vec![0u32; items.len()];
+    for (index, item) in items.iter().enumerate() {
+        let slot = &mut next[group(item)];
+        order[*slot as usize] = index as u32;
+        *slot += 1;
+    }
+    order
+}
+
+fn gather<T: Copy>(column: &mut Vec<T>, ranges: &[(u32, u32)]) {
+    if column.is_empty() {
+        return;
+    }
+    let mut gathered = Vec::with_capacity(column.len());
+    for &(start, end) in ranges {
+        gathered.extend_from_slice(&column[start as usize..end as usize]);
+    }
+    *column = gathered;
+}
+
+fn permute<T: Copy>(column: &mut Vec<T>, order: &[u32], missing: T) {
+    if column.is_empty() {
+        return;
+    }
+    pad(column, order.len(), missing);
+    *column = order.iter().map(|&old| column[old as usize]).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Datum;
+
+    fn value(number: u64) -> Value {
+        Value::small(number).expect("a small number")
+    }
+
+    #[test]
+    fn interleaved_transactions_come_out_by_session() {
+        let mut builder = HistoryBuilder::new();
+        let key = builder.key(value(7));
+        let (one, two) = (builder.session(value(1)), builder.session(value(2)));
+        let first = builder.begin(two);
+        builder.op(OpKind::Write, key, value(10));
+        let second = builder.begin(one);
+        builder.op(OpKind::Write, key, value(20));
+        builder.resume(first);
+        builder.op(OpKind::Write, key, value(11));
+        builder.resume(second);
+        builder.op(OpKind::Write, key, value(21));
+        builder.label(first, value(5));
+        let history = builder.finish("test").expect("small");
+        let written: Vec<Vec<Value>> = history
+            .txns()
+            .map(|txn| history.ops_of(txn).map(|op| history.op(op).value).collect())
+            .collect();
+        assert_eq!(written, [[value(20), value(21)], [value(10), value(11)]]);
+        assert_eq!(history.txn_name(TxnId(0)), "S1");
+        assert_eq!(history.txn_name(TxnId(1)), "T5");
+        assert_eq!(history.session_of(TxnId(1)), SessionId(1));
+        assert_eq!(history.txn_of(OpId(2)), TxnId(1));
+    }
+
+    #[test]
+    fn list_reads_share_their_elements_unless_they_disagree() {
+        let mut builder = HistoryBuilder::new();
+        let key = builder.key(value(7));
+        let session = builder.session(value(1));
+        builder.begin(session);
+        let lists: [&[u64]; 4] = [&[1, 2], &[1, 2, 3], &[1, 9], &[]];
+        for list in lists {
+            let elements: Vec<Value> = list.iter().map(|&n| value(n)).collect();
+            builder.read_list(key, &elements);
+        }
+        let history = builder.finish("test").expect("small");
+        let seen: Vec<Vec<i128>> = history
+            .ops_of(TxnId(0))
+            .map(|op| {
+                let number = |&element: &Value| match history.datum(element) {
+                    Datum::Int(number) => number,
+                    other => panic!("{other} is no number"),
+                };
+                history.list(op).iter().map(number).collect()
+            })
+            .collect();
+        assert_eq!(seen, [vec![1, 2], vec![1, 2, 3], vec![1, 9], vec![]]);
+        assert_eq!(history.columns.elements.len(), 5);
+    }
+
+    #[test]
+    fn a_history_beyond_its_memory_is_refused_not_cut() {
+        let mut builder = HistoryBuilder::with_memory_max(Some(1 << 20));
+        let session = builder.session(value(1));
+        let key = builder.key(value(1));
+        for number in 0..1_000_000 {
+            builder.begin(session);
+            builder.op(OpKind::Write, key, value(number));
+        }
+        assert!(
+            builder.memory() < 4 << 20,
+            "nothing is kept after the refusal"
+        );
+        let error = builder
+            .finish("big.txt")
+            .expect_err("too large")
+            .to_string();
+        assert!(
+            error.starts_with("big.txt: expected a history that fits in 1 MiB"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_last_declaration_of_an_initial_value_counts() {
+        let mut builder = HistoryBuilder::new();
+        let key = builder.key(value(1));
+        builder.initial_default(value(0));
+        builder.initial(key, value(5));
+        builder.initial(key, value(6));
+        let history = builder.finish("test").expect("small");
+        assert_eq!(history.initial(key), value(6));
+        assert_eq!(history.declared_initial().len(), 1);
+    }
+}

@@ -1,0 +1,233 @@
+//! Every file format that histories come in and go out in.
+//!
+//! A format is one file of this folder and one row of [`FORMATS`]. Its file says
+//! where the format is described, what it cannot express and what is tolerated.
+
+mod open;
+
+pub use open::{OpenError, open};
+
+use crate::builder::HistoryBuilder;
+use crate::error::ReadError;
+use crate::history::History;
+use crate::source::Source;
+use std::io::{self, Write};
+
+/// What a format is and can do.
+pub struct Format {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// Whether the beginning of a source looks like it. The first row of
+    /// [`FORMATS`] that says so wins, so narrow formats come first.
+    pub detect: fn(&Sample<'_>) -> bool,
+    /// Reads a whole source.
+    pub read: fn(Input<'_>, &mut HistoryBuilder) -> Result<(), ReadError>,
+    /// Writes a history, if the format can be written.
+    pub write: Option<Writer>,
+}
+
+/// How a format is written. The result names what of this history it could not
+/// express, one sentence each.
+#[derive(Clone, Copy)]
+pub enum Writer {
+    /// One file.
+    File(fn(&History, &mut dyn Write) -> Result<Vec<String>, WriteError>),
+    /// A directory of files.
+    Directory(fn(&History, &mut dyn Folder) -> Result<Vec<String>, WriteError>),
+}
+
+/// Where a directory format puts its files.
+pub trait Folder {
+    /// Creates a file in the folder; it is complete when dropped.
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + '_>>;
+}
+
+/// A history that could not be written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The format has no way to say this, and leaving it out would change what
+    /// the history means.
+    Inexpressible(String),
+    /// Writing failed.
+    Io(io::Error),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        WriteError::Io(error)
+    }
+}
+
+impl std::fmt::Display for WriteError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            WriteError::Inexpressible(what) => out.write_str(what),
+            WriteError::Io(error) => write!(out, "cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// What is read: a file, or the files of a directory in order of their names.
+pub enum Input<'a> {
+    /// One file or stream.
+    File(Source<'a>),
+    /// A directory.
+    Directory {
+        /// What messages call it.
+        name: String,
+        /// Its files; subdirectories are left out.
+        files: Vec<Source<'a>>,
+    },
+}
+
+impl<'a> Input<'a> {
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        match self {
+            Input::File(source) => source.name(),
+            Input::Directory { name, .. } => name,
+        }
+    }
+
+    /// The source of a format that is one file.
+    pub fn file(self) -> Result<Source<'a>, ReadError> {
+        match self {
+            Input::File(source) => Ok(source),
+            Input::Directory { name, .. } => {
+                Err(ReadError::new(&name, "expected a file, found a directory"))
+            }
+        }
+    }
+
+    /// The sources of a format that is a directory. A single file counts as a
+    /// directory of one.
+    pub fn files(self) -> Vec<Source<'a>> {
+        match self {
+            Input::File(source) => vec![source],
+            Input::Directory { files, .. } => files,
+        }
+    }
+}
+
+/// The beginning of a source, for telling formats apart.
+pub struct Sample<'a> {
+    /// Names of a directory's files without their folder; `None` for a single file.
+    pub names: Option<&'a [String]>,
+    /// The first bytes of the file, or of the directory's first file that is a log.
+    pub head: &'a [u8],
+}
+
+impl Sample<'_> {
+    /// The first line that is not blank, as text, of a single file.
+    pub fn first_line(&self) -> Option<&str> {
+        if self.names.is_some() {
+            return None;
+        }
+        let mut lines = self.head.split(|&byte| byte == b'\n');
+        let line = lines.find(|line| !line.trim_ascii().is_empty())?;
+        std::str::from_utf8(line.trim_ascii()).ok()
+    }
+}
+
+/// How to read, beside what the source says itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// Refuse histories that need more memory than about this many bytes.
+    pub memory_max: Option<usize>,
+    /// Every key starts with this natural number instead of what the format says.
+    pub initial: Option<u64>,
+}
+
+/// All formats. Detection asks them in this order.
+pub static FORMATS: &[Format] = &[];
+
+/// The format of this name.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// The format that a source looks like.
+pub fn detect(sample: &Sample<'_>) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| (format.detect)(sample))
+}
+
+/// Reads a history in a known format.
+pub fn read(format: &Format, input: Input<'_>, options: ReadOptions) -> Result<History, ReadError> {
+    let name = input.name().to_owned();
+    let mut builder = HistoryBuilder::with_memory_max(options.memory_max);
+    (format.read)(input, &mut builder)?;
+    if let Some(number) = options.initial {
+        let value = builder.values().unsigned(number);
+        builder.initial_default(value);
+    }
+    builder.finish(&name)
+}
+
+/// Reads a history whose format is found from its content.
+pub fn read_detected(
+    mut input: Input<'_>,
+    options: ReadOptions,
+) -> Result<(History, &'static Format), ReadError> {
+    let format = detect_input(&mut input)?;
+    Ok((read(format, input, options)?, format))
+}
+
+const SAMPLE_BYTES: usize = 1 << 16;
+
+fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
+    let name = input.name().to_owned();
+    let found = match input {
+        Input::File(source) => {
+            source.fill_to(SAMPLE_BYTES)?;
+            if source.window().trim_ascii().is_empty() {
+                return Err(ReadError::new(
+                    &name,
+                    "expected a history, found an empty file",
+                ));
+            }
+            let head = &source.window()[..source.window().len().min(SAMPLE_BYTES)];
+            detect(&Sample { names: None, head })
+        }
+        Input::Directory { files, .. } => {
+            let names: Vec<String> = files.iter().map(|file| base_name(file.name())).collect();
+            let log = names.iter().position(|name| name.ends_with(".log"));
+            let head = match log {
+                Some(index) => {
+                    files[index].fill_to(SAMPLE_BYTES)?;
+                    let window = files[index].window();
+                    &window[..window.len().min(SAMPLE_BYTES)]
+                }
+                None => &[],
+            };
+            detect(&Sample {
+                names: Some(&names),
+                head,
+            })
+        }
+    };
+    found.ok_or_else(|| {
+        let (what, hint) = match input {
+            Input::File(_) => (
+                "a history in a known format",
+                "name it with --from; see `isolde formats`",
+            ),
+            Input::Directory { .. } => (
+                "a directory of client logs",
+                "for several histories name their files instead",
+            ),
+        };
+        let found = match input {
+            Input::File(source) => crate::error::excerpt(source.window()),
+            Input::Directory { files, .. } => format!("{} files that are none", files.len()),
+        };
+        ReadError::new(&name, format!("expected {what}, found {found}")).hint(hint)
+    })
+}
+
+fn base_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}

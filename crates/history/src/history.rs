@@ -1,0 +1,672 @@
+//! The recorded history: sessions of transactions of operations, in columns.
+//!
+//! Transactions are numbered session by session in session order, operations
+//! transaction by transaction in program order, so that a session is a range of
+//! transactions and a transaction a range of operations. Everything is a flat
+//! array of 32-bit ids; nothing is chased through pointers. A [`History`] is
+//! made by a [`HistoryBuilder`](crate::HistoryBuilder) and never changes.
+
+use crate::predicate::Predicate;
+use crate::value::{Datum, Value, Values};
+use std::fmt;
+use std::ops::Range;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id as an index into columns.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, "{}({})", stringify!($name), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A session: one client's sequence of transactions.
+    SessionId
+);
+id!(
+    /// A transaction.
+    TxnId
+);
+id!(
+    /// An operation.
+    OpId
+);
+id!(
+    /// A key.
+    KeyId
+);
+
+/// How a transaction ended, as far as its client learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Outcome {
+    /// The database confirmed the commit.
+    Committed = 0,
+    /// The database refused or the client rolled back.
+    Aborted = 1,
+    /// The client never learned.
+    Unknown = 2,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Read a register; the value is what was seen.
+    Read = 0,
+    /// Write a register.
+    Write = 1,
+    /// Append an element to a list.
+    Append = 2,
+    /// Read a list; [`History::list`] has the elements seen.
+    ReadList = 3,
+    /// Create a row. For ordering it is a write.
+    Insert = 4,
+    /// Remove a row. For ordering it is a write of a tombstone: the value, or nil.
+    Delete = 5,
+    /// A read that saw some value other than this one: a refused compare-and-set.
+    ReadOther = 6,
+    /// Read all rows that meet a condition; see [`History::predicate`].
+    PredicateRead = 7,
+    /// The reading half of an update by condition; its writes follow it.
+    PredicateUpdate = 8,
+    /// An operation that is neither read nor write (a bank transfer, a lock):
+    /// the key names the function, the value its argument or result.
+    Call = 9,
+}
+
+impl OpKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [OpKind; 10] = [
+        OpKind::Read,
+        OpKind::Write,
+        OpKind::Append,
+        OpKind::ReadList,
+        OpKind::Insert,
+        OpKind::Delete,
+        OpKind::ReadOther,
+        OpKind::PredicateRead,
+        OpKind::PredicateUpdate,
+        OpKind::Call,
+    ];
+
+    /// Whether the operation installs a version of its key.
+    #[inline]
+    pub const fn is_write(self) -> bool {
+        matches!(
+            self,
+            OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete
+        )
+    }
+
+    /// Whether the operation observes exactly one version of its key.
+    #[inline]
+    pub const fn is_item_read(self) -> bool {
+        matches!(self, OpKind::Read | OpKind::ReadList)
+    }
+
+    /// Whether the operation has a key of the history (predicates have none).
+    pub const fn has_key(self) -> bool {
+        !matches!(self, OpKind::PredicateRead | OpKind::PredicateUpdate)
+    }
+}
+
+/// One operation, copied out of the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// Its key; [`KeyId`]`(u32::MAX)` for predicates.
+    pub key: KeyId,
+    /// The value read or written. For [`OpKind::ReadList`] and predicates these
+    /// bits are an index: use [`History::list`] and [`History::predicate`].
+    pub value: Value,
+}
+
+/// A point in time in nanoseconds from an origin of the recorder's choice.
+pub type Time = i64;
+
+/// The time of something that never ended, or whose time was not recorded.
+pub const NEVER: Time = Time::MAX;
+/// The time of something whose beginning was not recorded.
+pub const ALWAYS: Time = Time::MIN;
+
+/// When an operation or event may have taken effect: from `invoked` to `completed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// When the client sent it; [`ALWAYS`] if not recorded.
+    pub invoked: Time,
+    /// When the client got the answer; [`NEVER`] if it did not or was not recorded.
+    pub completed: Time,
+}
+
+impl Interval {
+    /// Nothing is known.
+    pub const UNKNOWN: Interval = Interval {
+        invoked: ALWAYS,
+        completed: NEVER,
+    };
+}
+
+/// When a transaction began and committed, as narrowly as the client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxnTimes {
+    /// Where its begin event lies.
+    pub begin: Interval,
+    /// Where its commit event lies.
+    pub commit: Interval,
+}
+
+/// A database's own timestamp: a physical and a logical part, ordered in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// The physical part.
+    pub physical: u64,
+    /// The logical part.
+    pub logical: u64,
+}
+
+/// Start and commit timestamps that the database gave a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// Of its snapshot.
+    pub start: Timestamp,
+    /// Of its commit.
+    pub commit: Timestamp,
+}
+
+/// Something that happened beside the transactions: a fault, a note of the harness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, if recorded.
+    pub time: Option<Time>,
+    /// Where in the source.
+    pub position: u32,
+    /// What, in the source's notation.
+    pub text: String,
+}
+
+/// What an importer noticed about the source that the model has no place for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// What it is about, in kebab case: `reused-process`, `missing-writer`.
+    pub kind: &'static str,
+    /// Where in the source; 0 if nowhere in particular.
+    pub position: u32,
+    /// One sentence, lower case, no full stop.
+    pub text: String,
+}
+
+/// What positions in the source count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum PositionUnit {
+    /// Lines of a text, from 1.
+    #[default]
+    Line = 0,
+    /// Records of a binary file, from 1, per file.
+    Record = 1,
+    /// The `:index` of an operation.
+    Index = 2,
+}
+
+/// One session's own data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) label: Value,
+    pub(crate) endpoint: Value,
+    /// The file it was recorded in, where a history is a directory.
+    pub(crate) origin: Value,
+}
+
+/// Orders that a database revealed about its own execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GivenOrders {
+    /// Per key, chains of values in the order they were installed.
+    pub versions: Vec<VersionChain>,
+    /// All committed transactions in the order the database serialized them.
+    pub total: Option<Vec<TxnId>>,
+}
+
+/// A known part of one key's version order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionChain {
+    /// The key.
+    pub key: KeyId,
+    /// Values, first installed first.
+    pub values: Vec<Value>,
+    /// Whether these are all versions of the key.
+    pub complete: bool,
+}
+
+/// Columns that only some histories have are empty when absent.
+#[derive(Default)]
+pub(crate) struct Columns {
+    pub(crate) values: Values,
+    pub(crate) keys: Vec<Value>,
+    pub(crate) initial_default: Option<Value>,
+    /// Sorted by key.
+    pub(crate) initial: Vec<(KeyId, Value)>,
+
+    pub(crate) sessions: Vec<Session>,
+    /// Invariant: `sessions + 1` ascending offsets into transactions.
+    pub(crate) session_txns: Vec<u32>,
+
+    /// Invariant: `transactions + 1` ascending offsets into operations.
+    pub(crate) txn_ops: Vec<u32>,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) labels: Vec<Value>,
+    pub(crate) errors: Vec<Value>,
+    pub(crate) invoked: Vec<Time>,
+    pub(crate) completed: Vec<Time>,
+    pub(crate) begun: Vec<Time>,
+    pub(crate) committing: Vec<Time>,
+    pub(crate) timestamps: Vec<Option<Timestamps>>,
+
+    pub(crate) kinds: Vec<OpKind>,
+    pub(crate) op_keys: Vec<KeyId>,
+    pub(crate) op_values: Vec<Value>,
+    pub(crate) positions: Vec<u32>,
+    pub(crate) op_invoked: Vec<Time>,
+    pub(crate) op_completed: Vec<Time>,
+
+    /// Each list read's elements as a range of `elements`. List reads of one key
+    /// that are prefixes of one another share their elements.
+    pub(crate) lists: Vec<(u32, u32)>,
+    pub(crate) elements: Vec<Value>,
+    pub(crate) predicates: Vec<Predicate>,
+    /// Column contents of written rows, sorted by operation: `(op, column, content)`.
+    pub(crate) rows: Vec<(OpId, Value, Value)>,
+
+    pub(crate) orders: GivenOrders,
+    pub(crate) events: Vec<Event>,
+    pub(crate) remarks: Vec<Remark>,
+    pub(crate) unit: PositionUnit,
+}
+
+/// A recorded history.
+pub struct History {
+    pub(crate) columns: Columns,
+}
+
+impl History {
+    /// The table that resolves [`Value`]s.
+    pub fn values(&self) -> &Values {
+        &self.columns.values
+    }
+
+    /// What `value` stands for.
+    pub fn datum(&self, value: Value) -> Datum<'_> {
+        self.columns.values.datum(value)
+    }
+
+    /// How many sessions there are.
+    pub fn session_count(&self) -> usize {
+        self.columns.sessions.len()
+    }
+
+    /// How many transactions there are, whatever their outcome.
+    pub fn txn_count(&self) -> usize {
+        self.columns.outcomes.len()
+    }
+
+    /// How many operations there are.
+    pub fn op_count(&self) -> usize {
+        self.columns.kinds.len()
+    }
+
+    /// How many keys there are.
+    pub fn key_count(&self) -> usize {
+        self.columns.keys.len()
+    }
+
+    /// All sessions.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = SessionId> + use<> {
+        (0..self.session_count() as u32).map(SessionId)
+    }
+
+    /// All transactions, session by session in session order.
+    pub fn txns(&self) -> impl ExactSizeIterator<Item = TxnId> + use<> {
+        (0..self.txn_count() as u32).map(TxnId)
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = KeyId> + use<> {
+        (0..self.key_count() as u32).map(KeyId)
+    }
+
+    /// The transactions of a session, as a range of ids.
+    #[inline]
+    pub fn session_range(&self, session: SessionId) -> Range<u32> {
+        let offsets = &self.columns.session_txns;
+        offsets[session.index()]..offsets[session.index() + 1]
+    }
+
+    /// The transactions of a session in session order.
+    pub fn txns_of(&self, session: SessionId) -> impl ExactSizeIterator<Item = TxnId> + use<> {
+        self.session_range(session).map(TxnId)
+    }
+
+    /// The session of a transaction.
+    pub fn session_of(&self, txn: TxnId) -> SessionId {
+        let offsets = &self.columns.session_txns;
+        SessionId(offsets.partition_point(|&start| start <= txn.0) as u32 - 1)
+    }
+
+    /// The operations of a transaction, as a range of ids.
+    #[inline]
+    pub fn op_range(&self, txn: TxnId) -> Range<u32> {
+        let offsets = &self.columns.txn_ops;
+        offsets[txn.index()]..offsets[txn.index() + 1]
+    }
+
+    /// The operations of a transaction in program order.
+    pub fn ops_of(&self, txn: TxnId) -> impl ExactSizeIterator<Item = OpId> + use<> {
+        self.op_range(txn).map(OpId)
+    }
+
+    /// The transaction of an operation.
+    pub fn txn_of(&self, op: OpId) -> TxnId {
+        TxnId(self.columns.txn_ops.partition_point(|&start| start <= op.0) as u32 - 1)
+    }
+
+    /// One operation.
+    #[inline]
+    pub fn op(&self, op: OpId) -> Op {
+        let index = op.index();
+        Op {
+            kind: self.columns.kinds[index],
+            key: self.columns.op_keys[index],
+            value: self.columns.op_values[index],
+        }
+    }
+
+    /// The column of kinds, by operation.
+    pub fn op_kinds(&self) -> &[OpKind] {
+        &self.columns.kinds
+    }
+
+    /// The column of keys, by operation.
+    pub fn op_keys(&self) -> &[KeyId] {
+        &self.columns.op_keys
+    }
+
+    /// The column of values, by operation; see [`Op::value`].
+    pub fn op_values(&self) -> &[Value] {
+        &self.columns.op_values
+    }
+
+    /// How a transaction ended.
+    #[inline]
+    pub fn outcome(&self, txn: TxnId) -> Outcome {
+        self.columns.outcomes[txn.index()]
+    }
+
+    /// The column of outcomes, by transaction.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.columns.outcomes
+    }
+
+    /// The elements a list read saw.
+    ///
+    /// # Panics
+    /// If `op` is not a list read.
+    pub fn list(&self, op: OpId) -> &[Value] {
+        let op = self.op(op);
+        assert_eq!(op.kind, OpKind::ReadList, "only list reads have elements");
+        let (start, length) = self.columns.lists[op.value.bits() as usize];
+        &self.columns.elements[start as usize..(start + length) as usize]
+    }
+
+    /// The condition and rows of a predicate operation.
+    ///
+    /// # Panics
+    /// If `op` is not one.
+    pub fn predicate(&self, op: OpId) -> &Predicate {
+        let op = self.op(op);
+        assert!(
+            !op.kind.has_key(),
+            "only predicate operations have a condition"
+        );
+        &self.columns.predicates[op.value.bits() as usize]
+    }
+
+    /// The columns of the row that a write installed, where the source tells them.
+    pub fn row(&self, op: OpId) -> impl Iterator<Item = (Value, Value)> {
+        let rows = &self.columns.rows;
+        let start = rows.partition_point(|row| row.0 < op);
+        rows[start..]
+            .iter()
+            .take_while(move |row| row.0 == op)
+            .map(|row| (row.1, row.2))
+    }
+
+    /// Whether any write has row contents.
+    pub fn has_rows(&self) -> bool {
+        !self.columns.rows.is_empty()
+    }
+
+    /// The name of a key.
+    pub fn key_name(&self, key: KeyId) -> Value {
+        self.columns.keys[key.index()]
+    }
+
+    /// The value of a key before anybody wrote it.
+    pub fn initial(&self, key: KeyId) -> Value {
+        let declared = &self.columns.initial;
+        match declared.binary_search_by_key(&key, |entry| entry.0) {
+            Ok(index) => declared[index].1,
+            Err(_) => self.initial_default(),
+        }
+    }
+
+    /// The initial value of every key that declares none of its own.
+    pub fn initial_default(&self) -> Value {
+        self.columns.initial_default.unwrap_or(Value::NIL)
+    }
+
+    /// Keys that declare an initial value of their own, in order of their ids.
+    pub fn declared_initial(&self) -> &[(KeyId, Value)] {
+        &self.columns.initial
+    }
+
+    /// The label of a session in its source.
+    pub fn session_label(&self, session: SessionId) -> Value {
+        self.columns.sessions[session.index()].label
+    }
+
+    /// The server a session talked to; nil if not recorded.
+    pub fn endpoint(&self, session: SessionId) -> Value {
+        self.columns.sessions[session.index()].endpoint
+    }
+
+    /// The file a session was recorded in, where a history is a directory; else nil.
+    pub fn origin(&self, session: SessionId) -> Value {
+        self.columns.sessions[session.index()].origin
+    }
+
+    /// The label of a transaction in its source; nil if it has none.
+    pub fn txn_label(&self, txn: TxnId) -> Value {
+        self.columns
+            .labels
+            .get(txn.index())
+            .copied()
+            .unwrap_or(Value::NIL)
+    }
+
+    /// What the client was told when the transaction failed; nil if nothing.
+    pub fn error(&self, txn: TxnId) -> Value {
+        self.columns
+            .errors
+            .get(txn.index())
+            .copied()
+            .unwrap_or(Value::NIL)
+    }
+
+    /// How to call a transaction in a message: its label if it has one, else its
+    /// session's label and, if the session has several, its place in the session.
+    pub fn txn_name(&self, txn: TxnId) -> String {
+        match self.datum(self.txn_label(txn)) {
+            Datum::Nil => {}
+            Datum::Int(number) => return format!("T{number}"),
+            label => return label.to_string(),
+        }
+        let session = self.session_of(txn);
+        let range = self.session_range(session);
+        let label = match self.datum(self.session_label(session)) {
+            Datum::Int(number) => format!("S{number}"),
+            label => label.to_string(),
+        };
+        if range.len() == 1 {
+            label
+        } else {
+            format!("{label}.{}", txn.0 - range.start + 1)
+        }
+    }
+
+    /// Whether transactions have client-side times.
+    pub fn has_times(&self) -> bool {
+        !self.columns.invoked.is_empty()
+    }
+
+    /// From the first invocation of a transaction to its last completion.
+    pub fn txn_interval(&self, txn: TxnId) -> Interval {
+        let column = |times: &[Time], missing| times.get(txn.index()).copied().unwrap_or(missing);
+        Interval {
+            invoked: column(&self.columns.invoked, ALWAYS),
+            completed: column(&self.columns.completed, NEVER),
+        }
+    }
+
+    /// Where a transaction's begin and commit lie. Where only its whole interval
+    /// is known, both lie somewhere in it.
+    pub fn txn_times(&self, txn: TxnId) -> TxnTimes {
+        let whole = self.txn_interval(txn);
+        let inner = |times: &[Time], missing| match times.get(txn.index()) {
+            Some(&time) if time != NEVER && time != ALWAYS => time,
+            _ => missing,
+        };
+        TxnTimes {
+            begin: Interval {
+                invoked: whole.invoked,
+                completed: inner(&self.columns.begun, whole.completed),
+            },
+            commit: Interval {
+                invoked: inner(&self.columns.committing, whole.invoked),
+                completed: whole.completed,
+            },
+        }
+    }
+
+    /// Whether any transaction tells its begin and commit apart.
+    pub fn has_inner_times(&self) -> bool {
+        !self.columns.begun.is_empty()
+    }
+
+    /// Whether operations have client-side times of their own.
+    pub fn has_op_times(&self) -> bool {
+        !self.columns.op_invoked.is_empty()
+    }
+
+    /// When an operation ran.
+    pub fn op_interval(&self, op: OpId) -> Interval {
+        if self.columns.op_invoked.is_empty() {
+            return Interval::UNKNOWN;
+        }
+        Interval {
+            invoked: self.columns.op_invoked[op.index()],
+            completed: self.columns.op_completed[op.index()],
+        }
+    }
+
+    /// Timestamps the database gave a transaction.
+    pub fn timestamps(&self, txn: TxnId) -> Option<Timestamps> {
+        self.columns.timestamps.get(txn.index()).copied().flatten()
+    }
+
+    /// Orders the database revealed.
+    pub fn orders(&self) -> &GivenOrders {
+        &self.columns.orders
+    }
+
+    /// Where an operation stands in its source, in [`History::position_unit`]s.
+    pub fn position(&self, op: OpId) -> u32 {
+        self.columns.positions.get(op.index()).copied().unwrap_or(0)
+    }
+
+    /// What positions count.
+    pub fn position_unit(&self) -> PositionUnit {
+        self.columns.unit
+    }
+
+    /// Faults and other events beside the transactions.
+    pub fn events(&self) -> &[Event] {
+        &self.columns.events
+    }
+
+    /// What the importer noticed.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.columns.remarks
+    }
+
+    /// Bytes of memory that the history holds.
+    pub fn memory(&self) -> usize {
+        fn of<T>(column: &Vec<T>) -> usize {
+            column.capacity() * size_of::<T>()
+        }
+        let columns = &self.columns;
+        columns.values.memory()
+            + of(&columns.keys)
+            + of(&columns.initial)
+            + of(&columns.sessions)
+            + of(&columns.session_txns)
+            + of(&columns.txn_ops)
+            + of(&columns.outcomes)
+            + of(&columns.labels)
+            + of(&columns.errors)
+            + of(&columns.invoked)
+            + of(&columns.completed)
+            + of(&columns.begun)
+            + of(&columns.committing)
+            + of(&columns.timestamps)
+            + of(&columns.kinds)
+            + of(&columns.op_keys)
+            + of(&columns.op_values)
+            + of(&columns.positions)
+            + of(&columns.op_invoked)
+            + of(&columns.op_completed)
+            + of(&columns.lists)
+            + of(&columns.elements)
+            + of(&columns.rows)
+            + columns
+                .predicates
+                .iter()
+                .map(Predicate::memory)
+                .sum::<usize>()
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("History")
+            .field("sessions", &self.session_count())
+            .field("transactions", &self.txn_count())
+            .field("operations", &self.op_count())
+            .field("keys", &self.key_count())
+            .finish_non_exhaustive()
+    }
+}

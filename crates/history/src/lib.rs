@@ -1,0 +1,27 @@
+//! What clients of a database saw.
+//!
+//! A [`History`] holds sessions of transactions of operations, with times and
+//! orders where they are known. It comes from a [`HistoryBuilder`] or from a file
+//! in one of the [`format`]s. An [`Index`] joins reads to the transactions they
+//! read from.
+
+pub mod format;
+
+mod builder;
+mod error;
+mod history;
+
+mod predicate;
+mod source;
+mod value;
+
+pub use builder::{DraftTxn, HistoryBuilder};
+pub use error::{Place, ReadError, excerpt};
+pub use history::{
+    ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,
+    PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,
+};
+
+pub use predicate::{Condition, Predicate, PredicateRow};
+pub use source::Source;
+pub use value::{Datum, Value, Values, is_bare_word};

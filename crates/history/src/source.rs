@@ -1,0 +1,218 @@
+//! A stream of bytes being read, with its place for error messages.
+//!
+//! Histories are larger than memory should be asked to hold twice, so readers
+//! see a window of the source and consume it from the front.
+
+use crate::error::{Place, ReadError};
+use std::io::{Cursor, Read};
+
+/// A file (or standard input) being read.
+pub struct Source<'a> {
+    name: String,
+    reader: Box<dyn Read + Send + 'a>,
+    buffer: Vec<u8>,
+    /// Consumed up to here.
+    start: usize,
+    /// Filled up to here.
+    end: usize,
+    offset: u64,
+    line: u64,
+    finished: bool,
+}
+
+const FILL_BYTES: usize = 1 << 20;
+/// One line, form or record may be this long; real ones are far below.
+const PIECE_BYTES_MAX: usize = 1 << 28;
+
+impl<'a> Source<'a> {
+    /// A source called `name` in messages.
+    pub fn new(name: impl Into<String>, reader: impl Read + Send + 'a) -> Self {
+        Source {
+            name: name.into(),
+            reader: Box::new(reader),
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            line: 1,
+            finished: false,
+        }
+    }
+
+    /// A source over bytes in memory.
+    pub fn from_bytes(name: impl Into<String>, bytes: &'a [u8]) -> Self {
+        Source::new(name, Cursor::new(bytes))
+    }
+
+    /// What messages call the source.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes read and not yet consumed.
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// The offset of the window's first byte in the source.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The line of the window's first byte, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reads more into the window. `false` means that the source has ended.
+    pub fn fill(&mut self) -> Result<bool, ReadError> {
+        if self.finished {
+            return Ok(false);
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end >= PIECE_BYTES_MAX {
+            let message = format!(
+                "expected a line, form or record of at most {} MiB, found a longer one",
+                PIECE_BYTES_MAX >> 20
+            );
+            return Err(ReadError::new(&self.name, message).at(self.place()));
+        }
+        if self.buffer.len() < self.end + FILL_BYTES / 2 {
+            self.buffer.resize((self.end * 2).max(FILL_BYTES), 0);
+        }
+        let read = loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        let count = read.map_err(|error| {
+            ReadError::new(&self.name, format!("cannot be read: {error}"))
+                .at(Place::Byte(self.offset + self.end as u64))
+        })?;
+        self.end += count;
+        self.finished = count == 0;
+        Ok(count > 0)
+    }
+
+    /// Reads until the window holds at least `count` bytes or the source ends.
+    pub fn fill_to(&mut self, count: usize) -> Result<(), ReadError> {
+        while self.end - self.start < count && self.fill()? {}
+        Ok(())
+    }
+
+    /// Drops the first `count` bytes of the window.
+    ///
+    /// # Panics
+    /// If the window is shorter.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        let gone = &self.buffer[self.start..self.end][..count];
+        self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Consumes the next line and returns it without its line ending; `None` at
+    /// the end of the source.
+    pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.window()[searched..]) {
+                return Ok(Some(self.take_line(searched + at, 1)));
+            }
+            searched = self.end - self.start;
+            if !self.fill()? {
+                break;
+            }
+        }
+        if searched == 0 {
+            return Ok(None);
+        }
+        Ok(Some(self.take_line(searched, 0)))
+    }
+
+    fn take_line(&mut self, length: usize, ending: usize) -> &[u8] {
+        let from = self.start;
+        self.start += length + ending;
+        self.offset += (length + ending) as u64;
+        self.line += ending as u64;
+        let line = &self.buffer[from..from + length];
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
+    /// Consumes whole lines, about a window of them, into `block`; an empty block
+    /// is the end of the source.
+    pub fn next_lines(&mut self, block: &mut Vec<u8>) -> Result<(), ReadError> {
+        block.clear();
+        loop {
+            let more = self.fill()?;
+            let length = match memchr::memrchr(b'\n', self.window()) {
+                Some(at) => at + 1,
+                None if more => continue,
+                None => self.end - self.start,
+            };
+            block.extend_from_slice(&self.window()[..length]);
+            self.consume(length);
+            return Ok(());
+        }
+    }
+
+    /// Everything that is left, for formats that are small or need all of it.
+    pub fn rest(&mut self) -> Result<&[u8], ReadError> {
+        while self.fill()? {}
+        Ok(self.window())
+    }
+
+    /// The place of the window's first byte: its line.
+    pub fn place(&self) -> Place {
+        Place::Line(self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_and_come_without_their_endings() {
+        let mut source = Source::from_bytes("test", b"one\r\n\ntwo");
+        assert_eq!(source.next_line().expect("readable"), Some(&b"one"[..]));
+        assert_eq!(source.line(), 2);
+        assert_eq!(source.next_line().expect("readable"), Some(&b""[..]));
+        assert_eq!(source.next_line().expect("readable"), Some(&b"two"[..]));
+        assert_eq!(source.next_line().expect("readable"), None);
+        assert_eq!(source.offset(), 9);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_window_is_whole() {
+        let long = [vec![b'x'; 3 * FILL_BYTES], b"\nnext".to_vec()].concat();
+        let mut source = Source::from_bytes("test", &long);
+        let line = source.next_line().expect("readable").expect("a line");
+        assert_eq!(line.len(), 3 * FILL_BYTES);
+        assert_eq!(source.next_line().expect("readable"), Some(&b"next"[..]));
+    }
+
+    #[test]
+    fn blocks_end_at_line_ends() {
+        let text = b"line of text\n".repeat(200_000);
+        let mut source = Source::from_bytes("test", &text);
+        let (mut block, mut total) = (Vec::new(), 0);
+        loop {
+            source.next_lines(&mut block).expect("readable");
+            if block.is_empty() {
+                break;
+            }
+            assert!(block.ends_with(b"\n"));
+            total += block.len();
+        }
+        assert_eq!(total, text.len());
+        assert_eq!(source.line(), 200_001);
+    }
+}
