@@ -44,7 +44,9 @@ pub struct HistoryBuilder {
 const DENSE_KEYS_MAX: u32 = 1 << 20;
 const NO_KEY: u32 = u32::MAX;
 /// Ids at the top stand for the initial transaction and other absent things.
-const IDS_MAX: usize = u32::MAX as usize - 16;
+const TXNS_MAX: usize = u32::MAX as usize - 16;
+/// The index keeps a flag beside the number of an operation.
+const OPS_MAX: usize = (1 << 31) - 16;
 
 impl HistoryBuilder {
     /// An empty history.
@@ -55,10 +57,7 @@ impl HistoryBuilder {
     /// An empty history that refuses to grow beyond about `bytes` of memory:
     /// [`HistoryBuilder::finish`] then fails, and what comes meanwhile is ignored.
     pub fn with_memory_max(bytes: Option<usize>) -> Self {
-        HistoryBuilder {
-            memory_max: bytes,
-            ..Self::default()
-        }
+        HistoryBuilder { memory_max: bytes, ..Self::default() }
     }
 
     /// The table for interning keys, values and labels.
@@ -113,11 +112,7 @@ impl HistoryBuilder {
 
     /// A new session, even if another has the same label.
     pub fn new_session(&mut self, label: Value) -> SessionId {
-        let session = Session {
-            label,
-            endpoint: Value::NIL,
-            origin: Value::NIL,
-        };
+        let session = Session { label, endpoint: Value::NIL, origin: Value::NIL };
         self.columns.sessions.push(session);
         SessionId(self.columns.sessions.len() as u32 - 1)
     }
@@ -171,28 +166,15 @@ impl HistoryBuilder {
     /// First invocation and last completion of `txn`.
     pub fn interval(&mut self, txn: DraftTxn, interval: Interval) {
         set(&mut self.columns.invoked, txn.0, interval.invoked, ALWAYS);
-        set(
-            &mut self.columns.completed,
-            txn.0,
-            interval.completed,
-            NEVER,
-        );
+        set(&mut self.columns.completed, txn.0, interval.completed, NEVER);
     }
 
     /// Begin and commit of `txn` apart.
     pub fn times(&mut self, txn: DraftTxn, times: TxnTimes) {
-        let whole = Interval {
-            invoked: times.begin.invoked,
-            completed: times.commit.completed,
-        };
+        let whole = Interval { invoked: times.begin.invoked, completed: times.commit.completed };
         self.interval(txn, whole);
         set(&mut self.columns.begun, txn.0, times.begin.completed, NEVER);
-        set(
-            &mut self.columns.committing,
-            txn.0,
-            times.commit.invoked,
-            ALWAYS,
-        );
+        set(&mut self.columns.committing, txn.0, times.commit.invoked, ALWAYS);
     }
 
     /// Timestamps the database gave `txn`.
@@ -214,10 +196,7 @@ impl HistoryBuilder {
     /// Adds an operation on one key: anything but a list read or a predicate.
     #[inline]
     pub fn op(&mut self, kind: OpKind, key: KeyId, value: Value) {
-        debug_assert!(
-            kind.has_key() && kind != OpKind::ReadList,
-            "these have calls of their own"
-        );
+        debug_assert!(kind.has_key() && kind != OpKind::ReadList, "these have calls of their own");
         self.push(kind, key, value);
     }
 
@@ -238,20 +217,13 @@ impl HistoryBuilder {
             (NO_KEY, start as u32, length as u32)
         };
         self.lists.push(entry);
-        self.push(
-            OpKind::ReadList,
-            key,
-            Value::from_bits(self.lists.len() as u32 - 1),
-        );
+        self.push(OpKind::ReadList, key, Value::from_bits(self.lists.len() as u32 - 1));
     }
 
     /// Adds a predicate operation: [`OpKind::PredicateRead`] or
     /// [`OpKind::PredicateUpdate`].
     pub fn predicate(&mut self, kind: OpKind, predicate: Predicate) {
-        assert!(
-            !kind.has_key(),
-            "operations on one key have calls of their own"
-        );
+        assert!(!kind.has_key(), "operations on one key have calls of their own");
         if self.refused.is_some() {
             return;
         }
@@ -270,18 +242,8 @@ impl HistoryBuilder {
     /// When the last operation ran.
     pub fn op_interval(&mut self, interval: Interval) {
         if let Some(last) = self.columns.kinds.len().checked_sub(1) {
-            set(
-                &mut self.columns.op_invoked,
-                last as u32,
-                interval.invoked,
-                ALWAYS,
-            );
-            set(
-                &mut self.columns.op_completed,
-                last as u32,
-                interval.completed,
-                NEVER,
-            );
+            set(&mut self.columns.op_invoked, last as u32, interval.invoked, ALWAYS);
+            set(&mut self.columns.op_completed, last as u32, interval.completed, NEVER);
         }
     }
 
@@ -297,20 +259,12 @@ impl HistoryBuilder {
 
     /// A fault or another event beside the transactions, at the current position.
     pub fn event(&mut self, time: Option<Time>, text: String) {
-        self.columns.events.push(Event {
-            time,
-            position: self.position,
-            text,
-        });
+        self.columns.events.push(Event { time, position: self.position, text });
     }
 
     /// Something noticed about the source, at the current position.
     pub fn remark(&mut self, kind: &'static str, text: String) {
-        self.columns.remarks.push(Remark {
-            kind,
-            position: self.position,
-            text,
-        });
+        self.columns.remarks.push(Remark { kind, position: self.position, text });
     }
 
     /// How many transactions there are so far.
@@ -336,9 +290,7 @@ impl HistoryBuilder {
         columns.initial.reverse();
         let default = columns.initial_default.unwrap_or(Value::NIL);
         columns.initial.retain(|entry| entry.1 != default);
-        Ok(History {
-            columns: self.columns,
-        })
+        Ok(History { columns: self.columns })
     }
 
     #[inline]
@@ -346,26 +298,23 @@ impl HistoryBuilder {
         if self.refused.is_some() {
             return;
         }
-        assert!(
-            !self.runs.is_empty(),
-            "an operation belongs to a transaction"
-        );
+        assert!(!self.runs.is_empty(), "an operation belongs to a transaction");
         self.columns.kinds.push(kind);
         self.columns.op_keys.push(key);
         self.columns.op_values.push(value);
         self.columns.positions.push(self.position);
-        if self.columns.kinds.len() >= IDS_MAX {
-            self.refused = Some("expected at most 2^32 - 16 operations, found more".into());
+        if self.columns.kinds.len() >= OPS_MAX {
+            self.refused = Some("expected at most 2^31 - 16 operations, found more".into());
         }
     }
 
     fn refuse_if_too_large(&mut self) {
-        if self.txn_sessions.len() >= IDS_MAX {
+        if self.txn_sessions.len() >= TXNS_MAX {
             self.refused = Some("expected at most 2^32 - 16 transactions, found more".into());
         }
         // Looking costs as much as a transaction does: once in a while is enough.
         if let Some(bytes) = self.memory_max
-            && self.txn_sessions.len() % 1024 == 0
+            && self.txn_sessions.len().is_multiple_of(1024)
             && self.memory() > bytes
         {
             let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);
@@ -423,10 +372,7 @@ impl HistoryBuilder {
             let runs = run_starts[txn as usize]..run_starts[txn as usize + 1];
             for &run in &run_order[runs.start as usize..runs.end as usize] {
                 let start = self.runs[run as usize].1;
-                let end = self
-                    .runs
-                    .get(run as usize + 1)
-                    .map_or(op_count, |next| next.1);
+                let end = self.runs.get(run as usize + 1).map_or(op_count, |next| next.1);
                 ranges.push((start, end));
                 op += end - start;
             }
@@ -476,10 +422,7 @@ impl HistoryBuilder {
             for (new, &old) in order.iter().enumerate() {
                 finals[old as usize] = new as u32;
             }
-            let total = total
-                .into_iter()
-                .map(|txn| TxnId(finals[txn.0 as usize]))
-                .collect();
+            let total = total.into_iter().map(|txn| TxnId(finals[txn.0 as usize])).collect();
             columns.orders.total = Some(total);
         }
     }
@@ -613,18 +556,9 @@ mod tests {
             builder.begin(session);
             builder.op(OpKind::Write, key, value(number));
         }
-        assert!(
-            builder.memory() < 4 << 20,
-            "nothing is kept after the refusal"
-        );
-        let error = builder
-            .finish("big.txt")
-            .expect_err("too large")
-            .to_string();
-        assert!(
-            error.starts_with("big.txt: expected a history that fits in 1 MiB"),
-            "{error}"
-        );
+        assert!(builder.memory() < 4 << 20, "nothing is kept after the refusal");
+        let error = builder.finish("big.txt").expect_err("too large").to_string();
+        assert!(error.starts_with("big.txt: expected a history that fits in 1 MiB"), "{error}");
     }
 
     #[test]

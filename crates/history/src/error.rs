@@ -34,22 +34,13 @@ pub struct ReadError {
 impl ReadError {
     /// An error about the whole of `file`.
     pub fn new(file: &str, message: impl Into<String>) -> Self {
-        ReadError {
-            file: file.into(),
-            place: Place::Whole,
-            message: message.into(),
-            hint: None,
-        }
+        ReadError { file: file.into(), place: Place::Whole, message: message.into(), hint: None }
     }
 
     /// The error of something expected and something else found. What was found
     /// is quoted by [`excerpt`].
     pub fn expected(file: &str, place: Place, expected: &str, found: &[u8]) -> Self {
-        let found = if found.is_empty() {
-            "the end of the file".into()
-        } else {
-            excerpt(found)
-        };
+        let found = if found.is_empty() { "the end of the file".into() } else { excerpt(found) };
         ReadError::new(file, format!("expected {expected}, found {found}")).at(place)
     }
 
@@ -71,30 +62,17 @@ impl ReadError {
 /// The first line of `bytes`, at most 60 characters, printable, in backquotes.
 pub fn excerpt(bytes: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 60;
-    let line = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let head = &line[..line.len().min(4 * CHARACTERS_MAX)];
     let text: String = String::from_utf8_lossy(head)
         .chars()
-        .map(|character| {
-            if character.is_control() {
-                '\u{fffd}'
-            } else {
-                character
-            }
-        })
+        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
         .collect();
     let mut shown: String = text.chars().take(CHARACTERS_MAX).collect();
     if shown.len() < text.len() || head.len() < line.len() {
         shown.push('…');
     }
-    if shown.is_empty() {
-        "an empty line".into()
-    } else {
-        format!("`{shown}`")
-    }
+    if shown.is_empty() { "an empty line".into() } else { format!("`{shown}`") }
 }
 
 impl fmt::Display for ReadError {

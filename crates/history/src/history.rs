@@ -107,10 +107,7 @@ impl OpKind {
     /// Whether the operation installs a version of its key.
     #[inline]
     pub const fn is_write(self) -> bool {
-        matches!(
-            self,
-            OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete
-        )
+        matches!(self, OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete)
     }
 
     /// Whether the operation observes exactly one version of its key.
@@ -156,10 +153,7 @@ pub struct Interval {
 
 impl Interval {
     /// Nothing is known.
-    pub const UNKNOWN: Interval = Interval {
-        invoked: ALWAYS,
-        completed: NEVER,
-    };
+    pub const UNKNOWN: Interval = Interval { invoked: ALWAYS, completed: NEVER };
 }
 
 /// When a transaction began and committed, as narrowly as the client knows.
@@ -335,17 +329,19 @@ impl History {
     }
 
     /// All sessions.
-    pub fn sessions(&self) -> impl ExactSizeIterator<Item = SessionId> + use<> {
+    pub fn sessions(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = SessionId> + ExactSizeIterator + use<> {
         (0..self.session_count() as u32).map(SessionId)
     }
 
     /// All transactions, session by session in session order.
-    pub fn txns(&self) -> impl ExactSizeIterator<Item = TxnId> + use<> {
+    pub fn txns(&self) -> impl DoubleEndedIterator<Item = TxnId> + ExactSizeIterator + use<> {
         (0..self.txn_count() as u32).map(TxnId)
     }
 
     /// All keys.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = KeyId> + use<> {
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = KeyId> + ExactSizeIterator + use<> {
         (0..self.key_count() as u32).map(KeyId)
     }
 
@@ -357,7 +353,10 @@ impl History {
     }
 
     /// The transactions of a session in session order.
-    pub fn txns_of(&self, session: SessionId) -> impl ExactSizeIterator<Item = TxnId> + use<> {
+    pub fn txns_of(
+        &self,
+        session: SessionId,
+    ) -> impl DoubleEndedIterator<Item = TxnId> + ExactSizeIterator + use<> {
         self.session_range(session).map(TxnId)
     }
 
@@ -375,7 +374,10 @@ impl History {
     }
 
     /// The operations of a transaction in program order.
-    pub fn ops_of(&self, txn: TxnId) -> impl ExactSizeIterator<Item = OpId> + use<> {
+    pub fn ops_of(
+        &self,
+        txn: TxnId,
+    ) -> impl DoubleEndedIterator<Item = OpId> + ExactSizeIterator + use<> {
         self.op_range(txn).map(OpId)
     }
 
@@ -432,16 +434,19 @@ impl History {
         &self.columns.elements[start as usize..(start + length) as usize]
     }
 
+    /// Where a list read's elements lie in memory: reads that start at the same
+    /// place are prefixes of one another.
+    pub(crate) fn list_span(&self, op: OpId) -> (u32, u32) {
+        self.columns.lists[self.op(op).value.bits() as usize]
+    }
+
     /// The condition and rows of a predicate operation.
     ///
     /// # Panics
     /// If `op` is not one.
     pub fn predicate(&self, op: OpId) -> &Predicate {
         let op = self.op(op);
-        assert!(
-            !op.kind.has_key(),
-            "only predicate operations have a condition"
-        );
+        assert!(!op.kind.has_key(), "only predicate operations have a condition");
         &self.columns.predicates[op.value.bits() as usize]
     }
 
@@ -449,10 +454,7 @@ impl History {
     pub fn row(&self, op: OpId) -> impl Iterator<Item = (Value, Value)> {
         let rows = &self.columns.rows;
         let start = rows.partition_point(|row| row.0 < op);
-        rows[start..]
-            .iter()
-            .take_while(move |row| row.0 == op)
-            .map(|row| (row.1, row.2))
+        rows[start..].iter().take_while(move |row| row.0 == op).map(|row| (row.1, row.2))
     }
 
     /// Whether any write has row contents.
@@ -501,20 +503,12 @@ impl History {
 
     /// The label of a transaction in its source; nil if it has none.
     pub fn txn_label(&self, txn: TxnId) -> Value {
-        self.columns
-            .labels
-            .get(txn.index())
-            .copied()
-            .unwrap_or(Value::NIL)
+        self.columns.labels.get(txn.index()).copied().unwrap_or(Value::NIL)
     }
 
     /// What the client was told when the transaction failed; nil if nothing.
     pub fn error(&self, txn: TxnId) -> Value {
-        self.columns
-            .errors
-            .get(txn.index())
-            .copied()
-            .unwrap_or(Value::NIL)
+        self.columns.errors.get(txn.index()).copied().unwrap_or(Value::NIL)
     }
 
     /// How to call a transaction in a message: its label if it has one, else its
@@ -531,11 +525,7 @@ impl History {
             Datum::Int(number) => format!("S{number}"),
             label => label.to_string(),
         };
-        if range.len() == 1 {
-            label
-        } else {
-            format!("{label}.{}", txn.0 - range.start + 1)
-        }
+        if range.len() == 1 { label } else { format!("{label}.{}", txn.0 - range.start + 1) }
     }
 
     /// Whether transactions have client-side times.
@@ -652,11 +642,7 @@ impl History {
             + of(&columns.lists)
             + of(&columns.elements)
             + of(&columns.rows)
-            + columns
-                .predicates
-                .iter()
-                .map(Predicate::memory)
-                .sum::<usize>()
+            + columns.predicates.iter().map(Predicate::memory).sum::<usize>()
     }
 }
 

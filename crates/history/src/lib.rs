@@ -10,7 +10,7 @@ pub mod format;
 mod builder;
 mod error;
 mod history;
-
+mod index;
 mod predicate;
 mod source;
 mod value;
@@ -22,6 +22,10 @@ pub use history::{
     PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,
 };
 
+pub use index::{
+    ExternalRead, Index, ListConflict, Misread, MisreadKind, Origin, ReadId, SeveralOrigins,
+    Version, VersionEvidence, VersionStep,
+};
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;
 pub use value::{Datum, Value, Values, is_bare_word};

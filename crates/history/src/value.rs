@@ -24,11 +24,7 @@ impl Value {
 
     /// The integer `number` if it is small enough to need no table.
     pub const fn small(number: u64) -> Option<Value> {
-        if number < TABLE as u64 {
-            Some(Value(number as u32))
-        } else {
-            None
-        }
+        if number < TABLE as u64 { Some(Value(number as u32)) } else { None }
     }
 
     /// The raw 32 bits, for columns and files.
@@ -89,9 +85,7 @@ impl fmt::Display for Datum<'_> {
 /// Whether the native text format writes `text` without quotes.
 pub fn is_bare_word(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))
         && text != "nil"
 }
@@ -142,11 +136,7 @@ pub struct Values {
 
 impl Default for Values {
     fn default() -> Self {
-        let reserved = Entry {
-            payload: 0,
-            length: 0,
-            kind: Kind::Reserved,
-        };
+        let reserved = Entry { payload: 0, length: 0, kind: Kind::Reserved };
         Values {
             entries: vec![reserved; 2],
             arena: String::new(),
@@ -273,20 +263,13 @@ impl Values {
             return Value(TABLE | id);
         }
         let id = self.entries.len() as u32;
-        assert!(
-            id < TABLE,
-            "a history holds fewer than 2^31 distinct values"
-        );
+        assert!(id < TABLE, "a history holds fewer than 2^31 distinct values");
         let payload = match kind {
             Kind::Reserved | Kind::Signed | Kind::Unsigned => number,
             Kind::Text | Kind::Keyword | Kind::Other => self.arena.len() as u64,
         };
         self.arena.push_str(text);
-        self.entries.push(Entry {
-            payload,
-            length: text.len() as u32,
-            kind,
-        });
+        self.entries.push(Entry { payload, length: text.len() as u32, kind });
         let (entries, arena, hasher) = (&self.entries, &self.arena, &self.hasher);
         self.lookup.insert_unique(hash, id, |&id| {
             let entry = entries[id as usize];
@@ -325,10 +308,7 @@ mod tests {
             Datum::Keyword("x"),
             Datum::Other("1.5"),
         ];
-        let ids: Vec<Value> = data
-            .iter()
-            .map(|&datum| values.intern_datum(datum))
-            .collect();
+        let ids: Vec<Value> = data.iter().map(|&datum| values.intern_datum(datum)).collect();
         for (&datum, &id) in data.iter().zip(&ids) {
             assert_eq!(values.intern_datum(datum), id);
             assert_eq!(values.datum(id), datum);
@@ -348,9 +328,6 @@ mod tests {
         assert_eq!(Datum::Text("x-1").to_string(), "x-1");
         assert_eq!(Datum::Text("nil").to_string(), "\"nil\"");
         assert_eq!(Datum::Text("7").to_string(), "\"7\"");
-        assert_eq!(
-            Datum::Text("a b\u{1b}[31m").to_string(),
-            "\"a b\\u{1b}[31m\""
-        );
+        assert_eq!(Datum::Text("a b\u{1b}[31m").to_string(), "\"a b\\u{1b}[31m\"");
     }
 }

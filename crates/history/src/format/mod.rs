@@ -184,17 +184,14 @@ fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
         Input::File(source) => {
             source.fill_to(SAMPLE_BYTES)?;
             if source.window().trim_ascii().is_empty() {
-                return Err(ReadError::new(
-                    &name,
-                    "expected a history, found an empty file",
-                ));
+                return Err(ReadError::new(&name, "expected a history, found an empty file"));
             }
             let head = &source.window()[..source.window().len().min(SAMPLE_BYTES)];
             detect(&Sample { names: None, head })
         }
         Input::Directory { files, .. } => {
             let names: Vec<String> = files.iter().map(|file| base_name(file.name())).collect();
-            let log = names.iter().position(|name| name.ends_with(".log"));
+            let log = names.iter().position(|name| name.rsplit('.').next() == Some("log"));
             let head = match log {
                 Some(index) => {
                     files[index].fill_to(SAMPLE_BYTES)?;
@@ -203,22 +200,17 @@ fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
                 }
                 None => &[],
             };
-            detect(&Sample {
-                names: Some(&names),
-                head,
-            })
+            detect(&Sample { names: Some(&names), head })
         }
     };
     found.ok_or_else(|| {
         let (what, hint) = match input {
-            Input::File(_) => (
-                "a history in a known format",
-                "name it with --from; see `isolde formats`",
-            ),
-            Input::Directory { .. } => (
-                "a directory of client logs",
-                "for several histories name their files instead",
-            ),
+            Input::File(_) => {
+                ("a history in a known format", "name it with --from; see `isolde formats`")
+            }
+            Input::Directory { .. } => {
+                ("a directory of client logs", "for several histories name their files instead")
+            }
         };
         let found = match input {
             Input::File(source) => crate::error::excerpt(source.window()),

@@ -70,10 +70,7 @@ fn decompressed(
         buffer[..buffer.len().min(4)].to_vec()
     };
     if head.starts_with(&[0x1f, 0x8b]) {
-        return Ok(Source::new(
-            name,
-            flate2::bufread::MultiGzDecoder::new(reader),
-        ));
+        return Ok(Source::new(name, flate2::bufread::MultiGzDecoder::new(reader)));
     }
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         let decoder = zstd::stream::read::Decoder::with_buffer(reader)

@@ -1,0 +1,340 @@
+//! Joining reads to writes.
+
+use super::versions::{Version, Versions};
+use super::{Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count};
+use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
+use crate::value::Value;
+use hashbrown::HashMap;
+use rayon::prelude::*;
+
+/// The result of the join, in the order of transactions.
+#[derive(Default)]
+pub(super) struct Joined {
+    pub(super) starts: Vec<u32>,
+    pub(super) keys: Vec<KeyId>,
+    pub(super) origins: Vec<PackedOrigin>,
+    pub(super) ops: Vec<OpId>,
+    pub(super) misreads: Vec<Misread>,
+    pub(super) several: Vec<SeveralOrigins>,
+}
+
+/// Joins all reads, in parallel over transactions.
+pub(super) fn join(history: &History, versions: &Versions) -> Joined {
+    const TXNS_PER_TASK: usize = 1 << 14;
+    let txns = history.txn_count();
+    let tasks: Vec<usize> = (0..txns).step_by(TXNS_PER_TASK).collect();
+    let parts: Vec<Joined> = tasks
+        .into_par_iter()
+        .map(|start| {
+            let mut joiner = Joiner { history, versions, own: Vec::new(), out: Joined::default() };
+            for txn in start..(start + TXNS_PER_TASK).min(txns) {
+                joiner.out.starts.push(joiner.out.ops.len() as u32);
+                joiner.txn(TxnId(txn as u32));
+            }
+            joiner.out
+        })
+        .collect();
+    concatenate(parts)
+}
+
+fn concatenate(parts: Vec<Joined>) -> Joined {
+    let total = parts.iter().map(|part| part.ops.len()).sum();
+    let mut all = Joined::default();
+    all.keys.reserve_exact(total);
+    all.origins.reserve_exact(total);
+    all.ops.reserve_exact(total);
+    for part in parts {
+        let base = all.ops.len() as u32;
+        all.starts.extend(part.starts.iter().map(|start| base + start));
+        all.keys.extend_from_slice(&part.keys);
+        all.origins.extend_from_slice(&part.origins);
+        all.ops.extend_from_slice(&part.ops);
+        all.misreads.extend(part.misreads);
+        all.several.extend(part.several.into_iter().map(|mut several| {
+            several.read.0 += base;
+            several
+        }));
+    }
+    all.starts.push(total as u32);
+    all
+}
+
+impl Joined {
+    /// Which transactions count: committed ones, and unknown ones that a counted
+    /// one observed.
+    pub(super) fn counted(&self, history: &History, versions: &Versions) -> Vec<bool> {
+        let outcomes = history.outcomes();
+        let mut counted: Vec<bool> =
+            outcomes.iter().map(|&outcome| outcome == Outcome::Committed).collect();
+        if !outcomes.contains(&Outcome::Unknown) {
+            return counted;
+        }
+        let mut open: Vec<TxnId> = history.txns().filter(|txn| counted[txn.index()]).collect();
+        // Lists that share their elements are looked at once, up to the longest.
+        let mut seen_to: HashMap<u32, u32> = HashMap::new();
+        let mut observed: Vec<TxnId> = Vec::new();
+        while let Some(txn) = open.pop() {
+            observed.clear();
+            let range = self.starts[txn.index()] as usize..self.starts[txn.index() + 1] as usize;
+            for origin in &self.origins[range] {
+                if let Origin::Txn(writer) = origin.unpack() {
+                    observed.push(writer);
+                }
+            }
+            for op in history.ops_of(txn) {
+                let Op { kind, key, .. } = history.op(op);
+                if kind == OpKind::ReadList {
+                    let (start, length) = history.list_span(op);
+                    let seen = seen_to.entry(start).or_insert(0);
+                    for &element in history.list(op).iter().skip(*seen as usize) {
+                        if let [only] = versions.with_value(key, element) {
+                            observed.push(only.txn);
+                        }
+                    }
+                    *seen = length.max(*seen);
+                }
+            }
+            for &writer in &observed {
+                if !counted[writer.index()] && may_count(history, writer) {
+                    counted[writer.index()] = true;
+                    open.push(writer);
+                }
+            }
+        }
+        counted
+    }
+
+    /// Drops what transactions that do not count read.
+    pub(super) fn forget_uncounted(&mut self, history: &History, counted: &[bool]) {
+        self.misreads.retain(|misread| counted[history.txn_of(misread.read).index()]);
+        let mut moved: Vec<u32> = Vec::new();
+        let several = !self.several.is_empty();
+        let mut kept = 0;
+        for (txn, &counts) in counted.iter().enumerate() {
+            let range = self.starts[txn] as usize..self.starts[txn + 1] as usize;
+            self.starts[txn] = kept as u32;
+            for index in range {
+                if several {
+                    moved.push(if counts { kept as u32 } else { u32::MAX });
+                }
+                if counts {
+                    self.keys[kept] = self.keys[index];
+                    self.origins[kept] = self.origins[index];
+                    self.ops[kept] = self.ops[index];
+                    kept += 1;
+                }
+            }
+        }
+        self.starts[counted.len()] = kept as u32;
+        self.keys.truncate(kept);
+        self.origins.truncate(kept);
+        self.ops.truncate(kept);
+        self.several.retain_mut(|several| {
+            several.read = ReadId(moved[several.read.0 as usize]);
+            several.read.0 != u32::MAX
+        });
+    }
+}
+
+struct Joiner<'a> {
+    history: &'a History,
+    versions: &'a Versions,
+    /// The writes of a long transaction by key and operation; empty for a short one.
+    own: Vec<(KeyId, OpId)>,
+    out: Joined,
+}
+
+/// Transactions up to this length are searched for their own writes one by one.
+const OPS_SHORT: u32 = 64;
+
+impl<'a> Joiner<'a> {
+    fn txn(&mut self, txn: TxnId) {
+        let history = self.history;
+        self.own.clear();
+        if history.op_range(txn).len() as u32 > OPS_SHORT {
+            let writes = history.ops_of(txn).filter(|&op| history.op(op).kind.is_write());
+            self.own.extend(writes.map(|op| (history.op(op).key, op)));
+            self.own.sort_unstable();
+        }
+        for op in history.ops_of(txn) {
+            let Op { kind, key, value } = history.op(op);
+            match kind {
+                OpKind::Read => self.read(txn, op, key, value),
+                OpKind::ReadList => self.read_list(txn, op, key),
+                OpKind::ReadOther => self.read_other(txn, op, key, value),
+                OpKind::PredicateRead | OpKind::PredicateUpdate => {
+                    for row in &history.predicate(op).rows {
+                        self.read(txn, op, row.key, row.value);
+                    }
+                }
+                OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete | OpKind::Call => {
+                }
+            }
+        }
+    }
+
+    /// The transaction's writes of `key` before `op`, last first.
+    #[inline]
+    fn own_writes(&self, txn: TxnId, op: OpId, key: KeyId) -> impl Iterator<Item = OpId> + use<'_> {
+        let start = self.history.op_range(txn).start;
+        let (kinds, keys) = (self.history.op_kinds(), self.history.op_keys());
+        let indexed = {
+            let from = self.own.partition_point(|&write| write < (key, OpId(0)));
+            let to = self.own.partition_point(|&write| write < (key, op));
+            self.own[from..to].iter().rev().map(|write| write.1)
+        };
+        let short = if self.own.is_empty() { start..op.0 } else { 0..0 };
+        let searched = short.rev().map(OpId).filter(move |earlier| {
+            keys[earlier.index()] == key && kinds[earlier.index()].is_write()
+        });
+        indexed.chain(searched)
+    }
+
+    #[inline]
+    fn read(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) {
+        if value == Value::UNKNOWN {
+            return;
+        }
+        let values = self.history.op_values();
+        let mut own = self.own_writes(txn, op, key);
+        if let Some(write) = own.next() {
+            if values[write.index()] == value {
+                return;
+            }
+            let kind = if own.any(|write| values[write.index()] == value) {
+                MisreadKind::NotMyLastWrite { write }
+            } else {
+                MisreadKind::NotMyOwnWrite { write }
+            };
+            drop(own);
+            self.out.misreads.push(Misread { read: op, key, kind });
+            return;
+        }
+        drop(own);
+        self.external(txn, op, key, value);
+    }
+
+    fn external(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) {
+        let initial = self.history.initial(key) == value;
+        let candidates = self.versions.with_value(key, value);
+        let origin = match candidates {
+            [] if initial => PackedOrigin::INITIAL,
+            [only] if !initial && self.is_good(txn, only) => PackedOrigin(only.txn.0),
+            _ => self.choose(txn, op, key, initial, candidates),
+        };
+        self.push(op, key, origin);
+    }
+
+    fn is_good(&self, reader: TxnId, version: &Version) -> bool {
+        version.is_final() && version.txn != reader && may_count(self.history, version.txn)
+    }
+
+    /// The origin of a read that is not plainly one final write of another
+    /// transaction.
+    fn choose(
+        &mut self,
+        txn: TxnId,
+        op: OpId,
+        key: KeyId,
+        initial: bool,
+        versions: &[Version],
+    ) -> PackedOrigin {
+        let good = versions.iter().filter(|version| self.is_good(txn, version));
+        let mut candidates: Vec<Origin> = Vec::new();
+        candidates.extend(initial.then_some(Origin::Initial));
+        candidates.extend(good.map(|version| Origin::Txn(version.txn)));
+        candidates.dedup();
+        match candidates[..] {
+            [Origin::Initial] => PackedOrigin::INITIAL,
+            [Origin::Txn(only)] => PackedOrigin(only.0),
+            [] => self.misread(txn, op, key, versions),
+            _ => {
+                let read = ReadId(self.out.ops.len() as u32);
+                self.out.several.push(SeveralOrigins { read, candidates });
+                PackedOrigin::SEVERAL
+            }
+        }
+    }
+
+    /// No write explains the read: says why, and what still counts as its origin
+    /// for levels that allow intermediate reads.
+    fn misread(&mut self, txn: TxnId, op: OpId, key: KeyId, found: &[Version]) -> PackedOrigin {
+        let others = || found.iter().filter(|version| version.txn != txn);
+        let intermediate = others().find(|version| may_count(self.history, version.txn));
+        let (kind, origin) = if let Some(version) = intermediate {
+            (MisreadKind::Intermediate { write: version.op() }, PackedOrigin(version.txn.0))
+        } else if let Some(version) = others().next() {
+            (MisreadKind::Aborted { write: version.op() }, PackedOrigin::NOBODY)
+        } else if let Some(version) = found.first() {
+            (MisreadKind::Future { write: version.op() }, PackedOrigin::NOBODY)
+        } else {
+            (MisreadKind::ThinAir, PackedOrigin::NOBODY)
+        };
+        self.out.misreads.push(Misread { read: op, key, kind });
+        origin
+    }
+
+    /// A read of any value but one: a choice unless only one other exists.
+    fn read_other(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) {
+        let own = self.own_writes(txn, op, key).next();
+        if let Some(write) = own {
+            if self.history.op_values()[write.index()] == value {
+                let kind = MisreadKind::NotMyOwnWrite { write };
+                self.out.misreads.push(Misread { read: op, key, kind });
+            }
+            return;
+        }
+        let initial = self.history.initial(key) != value;
+        let others: Vec<Version> =
+            self.versions.of(key).iter().filter(|v| v.value != value).copied().collect();
+        let origin = self.choose(txn, op, key, initial, &others);
+        self.push(op, key, origin);
+    }
+
+    /// A list read's external part comes from the writer of its last element. What
+    /// the elements before it say is for [`super::lists`].
+    fn read_list(&mut self, txn: TxnId, op: OpId, key: KeyId) {
+        let external = match self.external_part(txn, op, key) {
+            Ok(external) => external,
+            Err(kind) => return self.out.misreads.push(Misread { read: op, key, kind }),
+        };
+        let Some(&element) = external.last() else {
+            return self.push(op, key, PackedOrigin::INITIAL);
+        };
+        let found = self.versions.with_value(key, element);
+        let origin = match found {
+            [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
+            _ => self.choose(txn, op, key, false, found),
+        };
+        self.push(op, key, origin);
+    }
+
+    /// A list read without its transaction's own appends, with which it must end.
+    fn external_part(&self, txn: TxnId, op: OpId, key: KeyId) -> Result<&'a [Value], MisreadKind> {
+        let (list, values) = (self.history.list(op), self.history.op_values());
+        let mut external = list;
+        for write in self.own_writes(txn, op, key) {
+            match external.split_last() {
+                Some((&element, rest)) if element == values[write.index()] => external = rest,
+                _ => {
+                    let mut own = self.own_writes(txn, op, key);
+                    let latest = own.next().expect("there is one that was not seen");
+                    let missing = !list.contains(&values[latest.index()]);
+                    return Err(if missing && own.any(|w| list.contains(&values[w.index()])) {
+                        MisreadKind::NotMyLastWrite { write: latest }
+                    } else {
+                        MisreadKind::NotMyOwnWrite { write: latest }
+                    });
+                }
+            }
+        }
+        Ok(external)
+    }
+
+    #[inline]
+    fn push(&mut self, op: OpId, key: KeyId, origin: PackedOrigin) {
+        self.out.ops.push(op);
+        self.out.keys.push(key);
+        self.out.origins.push(origin);
+    }
+}

@@ -1,0 +1,429 @@
+//! The index: which transaction each read read from, and who writes each key.
+//!
+//! Built once, in time linear in the history but for sorting the versions of each
+//! key, and shared by every level. A transaction is *counted* if it committed, or
+//! if its outcome is unknown and a counted transaction observed one of its writes;
+//! leaving out the others never makes a valid history invalid.
+//!
+//! Reads that no single counted write explains are set apart: [`Misread`]s, which
+//! are anomalies by themselves, and [`Index::several`], where repeated values leave
+//! more than one candidate.
+
+mod join;
+mod lists;
+mod versions;
+
+pub use versions::Version;
+
+use crate::history::{History, KeyId, OpId, Outcome, TxnId};
+use std::ops::Range;
+use versions::Versions;
+
+/// Where a read's value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The state before every transaction.
+    Initial,
+    /// A counted transaction's write.
+    Txn(TxnId),
+    /// One of several writes of a repeated value; see [`Index::several`].
+    Several,
+    /// No counted transaction: a [`Misread`].
+    Nobody,
+}
+
+/// An [`Origin`] in 32 bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PackedOrigin(u32);
+
+impl PackedOrigin {
+    const INITIAL: PackedOrigin = PackedOrigin(u32::MAX);
+    const SEVERAL: PackedOrigin = PackedOrigin(u32::MAX - 1);
+    const NOBODY: PackedOrigin = PackedOrigin(u32::MAX - 2);
+
+    #[inline]
+    fn unpack(self) -> Origin {
+        match self {
+            PackedOrigin::INITIAL => Origin::Initial,
+            PackedOrigin::SEVERAL => Origin::Several,
+            PackedOrigin::NOBODY => Origin::Nobody,
+            PackedOrigin(txn) => Origin::Txn(TxnId(txn)),
+        }
+    }
+}
+
+/// A read not preceded by its transaction's own write of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExternalRead {
+    /// The operation; several reads share one if it is a predicate.
+    pub op: OpId,
+    /// The key.
+    pub key: KeyId,
+    /// Where the value came from.
+    pub origin: Origin,
+}
+
+/// A read that is wrong by itself, whatever else happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Misread {
+    /// The reading operation.
+    pub read: OpId,
+    /// Its key.
+    pub key: KeyId,
+    /// What is wrong.
+    pub kind: MisreadKind,
+}
+
+/// What is wrong with a [`Misread`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MisreadKind {
+    /// Nobody wrote the value.
+    ThinAir,
+    /// Only an aborted transaction wrote it.
+    Aborted {
+        /// Its write.
+        write: OpId,
+    },
+    /// Its writer overwrote it later in the same transaction.
+    Intermediate {
+        /// The write that was read.
+        write: OpId,
+    },
+    /// The reading transaction itself writes it, but later.
+    Future {
+        /// The later write.
+        write: OpId,
+    },
+    /// The transaction had written the key and did not see its own value.
+    NotMyOwnWrite {
+        /// Its last write of the key before the read.
+        write: OpId,
+    },
+    /// The transaction saw an earlier one of its own writes, not its last.
+    NotMyLastWrite {
+        /// Its last write of the key before the read.
+        write: OpId,
+    },
+}
+
+/// A read of a repeated value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeveralOrigins {
+    /// The position of the read among [`Index::reads_of`] its transaction.
+    pub read: ReadId,
+    /// Transactions that may have written it, each not aborted and with this as
+    /// its final write of the key; [`Origin::Initial`] first, if possible.
+    pub candidates: Vec<Origin>,
+}
+
+/// The place of an external read in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReadId(pub u32);
+
+/// A known step of a key's version order: `before` was installed before `after`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VersionStep {
+    /// The earlier writer.
+    pub before: TxnId,
+    /// The later writer.
+    pub after: TxnId,
+    /// The key.
+    pub key: KeyId,
+    /// What shows it.
+    pub evidence: VersionEvidence,
+}
+
+/// What shows a [`VersionStep`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VersionEvidence {
+    /// This list read shows both elements in this order.
+    ListRead(OpId),
+    /// This list read, the longest of its key, does not show the later element.
+    NotInList(OpId),
+    /// The database said so.
+    Given,
+}
+
+/// Two list reads of one key that cannot both be right, or one that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ListConflict {
+    /// Neither is a prefix of the other.
+    Incompatible {
+        /// The longer one.
+        first: OpId,
+        /// The other.
+        second: OpId,
+    },
+    /// The element at this place stands twice.
+    Duplicate {
+        /// The read.
+        read: OpId,
+        /// The place of the second occurrence.
+        place: u32,
+    },
+}
+
+/// See the module's documentation.
+pub struct Index {
+    counted: Vec<bool>,
+    all_counted: bool,
+    versions: Versions,
+    /// Per transaction, where its external reads start.
+    read_starts: Vec<u32>,
+    read_keys: Vec<KeyId>,
+    read_origins: Vec<PackedOrigin>,
+    read_ops: Vec<OpId>,
+    /// Per transaction, where the keys it writes start; ascending, each once.
+    write_starts: Vec<u32>,
+    write_keys: Vec<KeyId>,
+    /// Per key, where its counted writers start; ascending, each once.
+    writer_starts: Vec<u32>,
+    writers: Vec<TxnId>,
+    misreads: Vec<Misread>,
+    several: Vec<SeveralOrigins>,
+    steps: Vec<VersionStep>,
+    conflicts: Vec<ListConflict>,
+}
+
+impl Index {
+    /// Indexes a history.
+    pub fn new(history: &History) -> Index {
+        let versions = Versions::new(history);
+        let mut joined = join::join(history, &versions);
+        let counted = joined.counted(history, &versions);
+        let all_counted = counted.iter().all(|&counted| counted);
+        if !all_counted {
+            joined.forget_uncounted(history, &counted);
+        }
+        let (write_starts, write_keys) = written_keys(history, &counted);
+        let (key_starts, writers) = writers_by_key(history, &write_starts, &write_keys);
+        let lists = lists::orders(history, &versions, &counted);
+        let mut steps = lists.steps;
+        given_steps(history, &versions, &counted, &mut steps);
+        joined.misreads.extend(lists.misreads);
+        joined.misreads.sort_unstable();
+        joined.misreads.dedup();
+        Index {
+            counted,
+            all_counted,
+            versions,
+            read_starts: joined.starts,
+            read_keys: joined.keys,
+            read_origins: joined.origins,
+            read_ops: joined.ops,
+            write_starts,
+            write_keys,
+            writer_starts: key_starts,
+            writers,
+            misreads: joined.misreads,
+            several: joined.several,
+            steps,
+            conflicts: lists.conflicts,
+        }
+    }
+
+    /// Whether a transaction takes part in the history.
+    #[inline]
+    pub fn is_counted(&self, txn: TxnId) -> bool {
+        self.counted[txn.index()]
+    }
+
+    /// Whether every transaction takes part.
+    pub fn all_counted(&self) -> bool {
+        self.all_counted
+    }
+
+    /// How many transactions take part.
+    pub fn counted_txns(&self) -> usize {
+        self.counted.iter().filter(|&&counted| counted).count()
+    }
+
+    /// How many external reads there are.
+    pub fn read_count(&self) -> usize {
+        self.read_ops.len()
+    }
+
+    /// The external reads of a transaction as a range of [`ReadId`]s. Empty for a
+    /// transaction that is not counted.
+    #[inline]
+    pub fn read_range(&self, txn: TxnId) -> Range<u32> {
+        self.read_starts[txn.index()]..self.read_starts[txn.index() + 1]
+    }
+
+    /// One external read.
+    #[inline]
+    pub fn read(&self, read: ReadId) -> ExternalRead {
+        let index = read.0 as usize;
+        ExternalRead {
+            op: self.read_ops[index],
+            key: self.read_keys[index],
+            origin: self.read_origins[index].unpack(),
+        }
+    }
+
+    /// The external reads of a transaction in program order.
+    #[inline]
+    pub fn reads_of(&self, txn: TxnId) -> impl ExactSizeIterator<Item = ExternalRead> + Clone {
+        self.read_range(txn).map(|read| self.read(ReadId(read)))
+    }
+
+    /// The keys a counted transaction writes, ascending, each once.
+    #[inline]
+    pub fn written_by(&self, txn: TxnId) -> &[KeyId] {
+        let range = self.write_starts[txn.index()]..self.write_starts[txn.index() + 1];
+        &self.write_keys[range.start as usize..range.end as usize]
+    }
+
+    /// Whether a counted transaction writes a key.
+    pub fn writes(&self, txn: TxnId, key: KeyId) -> bool {
+        self.written_by(txn).binary_search(&key).is_ok()
+    }
+
+    /// The counted transactions that write a key, ascending: by session, and within
+    /// a session in session order.
+    #[inline]
+    pub fn writers_of(&self, key: KeyId) -> &[TxnId] {
+        let range = self.writer_starts[key.index()]..self.writer_starts[key.index() + 1];
+        &self.writers[range.start as usize..range.end as usize]
+    }
+
+    /// All writes of a key, sorted by value; also of transactions that do not count.
+    pub fn versions_of(&self, key: KeyId) -> &[Version] {
+        self.versions.of(key)
+    }
+
+    /// Reads that are wrong by themselves, in order of their operations.
+    pub fn misreads(&self) -> &[Misread] {
+        &self.misreads
+    }
+
+    /// Reads whose value several transactions wrote.
+    pub fn several(&self) -> &[SeveralOrigins] {
+        &self.several
+    }
+
+    /// Known steps of version orders.
+    pub fn steps(&self) -> &[VersionStep] {
+        &self.steps
+    }
+
+    /// List reads that contradict each other or themselves.
+    pub fn conflicts(&self) -> &[ListConflict] {
+        &self.conflicts
+    }
+
+    /// A transaction's final write of a key.
+    pub fn final_write(&self, history: &History, txn: TxnId, key: KeyId) -> Option<OpId> {
+        history.ops_of(txn).rev().find(|&op| {
+            let op = history.op(op);
+            op.kind.is_write() && op.key == key
+        })
+    }
+
+    /// Bytes of memory that the index holds.
+    pub fn memory(&self) -> usize {
+        self.counted.capacity()
+            + self.versions.memory()
+            + 4 * (self.read_starts.capacity()
+                + self.read_keys.capacity()
+                + self.read_origins.capacity()
+                + self.read_ops.capacity()
+                + self.write_starts.capacity()
+                + self.write_keys.capacity()
+                + self.writer_starts.capacity()
+                + self.writers.capacity())
+            + self.steps.capacity() * size_of::<VersionStep>()
+            + self.misreads.capacity() * size_of::<Misread>()
+    }
+}
+
+/// Per counted transaction the keys it writes, ascending and each once.
+fn written_keys(history: &History, counted: &[bool]) -> (Vec<u32>, Vec<KeyId>) {
+    let (kinds, op_keys) = (history.op_kinds(), history.op_keys());
+    let mut starts = Vec::with_capacity(history.txn_count() + 1);
+    starts.push(0);
+    let mut keys: Vec<KeyId> = Vec::with_capacity(history.op_count() / 2);
+    for txn in history.txns() {
+        if counted[txn.index()] {
+            let start = keys.len();
+            for op in history.op_range(txn) {
+                if kinds[op as usize].is_write() {
+                    keys.push(op_keys[op as usize]);
+                }
+            }
+            keys[start..].sort_unstable();
+            let mut kept = start;
+            for index in start..keys.len() {
+                if index == start || keys[index] != keys[kept - 1] {
+                    keys[kept] = keys[index];
+                    kept += 1;
+                }
+            }
+            keys.truncate(kept);
+        }
+        starts.push(keys.len() as u32);
+    }
+    keys.shrink_to_fit();
+    (starts, keys)
+}
+
+/// Per key its counted writers: the transpose of [`written_keys`].
+fn writers_by_key(
+    history: &History,
+    write_starts: &[u32],
+    keys: &[KeyId],
+) -> (Vec<u32>, Vec<TxnId>) {
+    let mut starts = vec![0u32; history.key_count() + 1];
+    for key in keys {
+        starts[key.index() + 1] += 1;
+    }
+    for key in 0..history.key_count() {
+        starts[key + 1] += starts[key];
+    }
+    let mut next = starts.clone();
+    let mut writers = vec![TxnId(0); keys.len()];
+    for txn in history.txns() {
+        let range = write_starts[txn.index()] as usize..write_starts[txn.index() + 1] as usize;
+        for key in &keys[range] {
+            let slot = &mut next[key.index()];
+            writers[*slot as usize] = txn;
+            *slot += 1;
+        }
+    }
+    (starts, writers)
+}
+
+/// Steps from version orders that came with the history. A value that nobody or
+/// more than one counted transaction wrote breaks its chain in two.
+fn given_steps(
+    history: &History,
+    versions: &Versions,
+    counted: &[bool],
+    steps: &mut Vec<VersionStep>,
+) {
+    for chain in &history.orders().versions {
+        let mut last: Option<TxnId> = None;
+        for &value in &chain.values {
+            let mut writers = versions
+                .with_value(chain.key, value)
+                .iter()
+                .filter(|version| counted[version.txn.index()]);
+            let writer = match (writers.next(), writers.next()) {
+                (Some(only), None) => Some(only.txn),
+                _ => None,
+            };
+            if let (Some(before), Some(after)) = (last, writer)
+                && before != after
+            {
+                let evidence = VersionEvidence::Given;
+                steps.push(VersionStep { before, after, key: chain.key, evidence });
+            }
+            last = writer;
+        }
+    }
+}
+
+/// Whether a transaction may count: it did not abort.
+fn may_count(history: &History, txn: TxnId) -> bool {
+    history.outcome(txn) != Outcome::Aborted
+}
