@@ -13,6 +13,8 @@ mod history;
 
 mod predicate;
 mod source;
+#[cfg(test)]
+pub(crate) mod testing;
 mod value;
 
 pub use builder::{DraftTxn, HistoryBuilder};
