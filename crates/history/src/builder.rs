@@ -7,8 +7,8 @@
 
 use crate::error::ReadError;
 use crate::history::{
-    ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome, PositionUnit,
-    Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
+    self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
+    PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
 };
 use crate::predicate::Predicate;
 use crate::value::{Value, Values};
@@ -265,6 +265,28 @@ impl HistoryBuilder {
     /// Something noticed about the source, at the current position.
     pub fn remark(&mut self, kind: &'static str, text: String) {
         self.columns.remarks.push(Remark { kind, position: self.position, text });
+    }
+
+    /// Every transaction so far with the name that [`History::txn_name`] will
+    /// give it, in order of appearance.
+    pub(crate) fn draft_names(&self) -> impl Iterator<Item = (DraftTxn, String)> {
+        let columns = &self.columns;
+        let mut counts = vec![0u32; columns.sessions.len()];
+        for session in &self.txn_sessions {
+            counts[session.index()] += 1;
+        }
+        let mut places = vec![0u32; columns.sessions.len()];
+        (0..).zip(&self.txn_sessions).map(move |(txn, session)| {
+            let label = columns.labels.get(txn as usize).copied();
+            places[session.index()] += 1;
+            let place = (counts[session.index()] > 1).then_some(places[session.index()]);
+            let name = history::txn_name(
+                columns.values.datum(label.unwrap_or(Value::NIL)),
+                columns.values.datum(columns.sessions[session.index()].label),
+                place,
+            );
+            (DraftTxn(txn), name)
+        })
     }
 
     /// How many transactions there are so far.

@@ -514,18 +514,13 @@ impl History {
     /// How to call a transaction in a message: its label if it has one, else its
     /// session's label and, if the session has several, its place in the session.
     pub fn txn_name(&self, txn: TxnId) -> String {
-        match self.datum(self.txn_label(txn)) {
-            Datum::Nil => {}
-            Datum::Int(number) => return format!("T{number}"),
-            label => return label.to_string(),
-        }
         let session = self.session_of(txn);
         let range = self.session_range(session);
-        let label = match self.datum(self.session_label(session)) {
-            Datum::Int(number) => format!("S{number}"),
-            label => label.to_string(),
-        };
-        if range.len() == 1 { label } else { format!("{label}.{}", txn.0 - range.start + 1) }
+        txn_name(
+            self.datum(self.txn_label(txn)),
+            self.datum(self.session_label(session)),
+            (range.len() > 1).then_some(txn.0 - range.start + 1),
+        )
     }
 
     /// Whether transactions have client-side times.
@@ -643,6 +638,23 @@ impl History {
             + of(&columns.elements)
             + of(&columns.rows)
             + columns.predicates.iter().map(Predicate::memory).sum::<usize>()
+    }
+}
+
+/// See [`History::txn_name`]; `place` is that in a session of several.
+pub(crate) fn txn_name(label: Datum<'_>, session: Datum<'_>, place: Option<u32>) -> String {
+    match label {
+        Datum::Nil => {}
+        Datum::Int(number) => return format!("T{number}"),
+        label => return label.to_string(),
+    }
+    let session = match session {
+        Datum::Int(number) => format!("S{number}"),
+        label => label.to_string(),
+    };
+    match place {
+        Some(place) => format!("{session}.{place}"),
+        None => session,
     }
 }
 

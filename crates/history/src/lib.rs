@@ -13,6 +13,8 @@ mod history;
 mod index;
 mod predicate;
 mod source;
+#[cfg(test)]
+pub(crate) mod testing;
 mod value;
 
 pub use builder::{DraftTxn, HistoryBuilder};
@@ -23,8 +25,8 @@ pub use history::{
 };
 
 pub use index::{
-    ExternalRead, Index, ListConflict, Misread, MisreadKind, Origin, ReadId, SeveralOrigins,
-    Version, VersionEvidence, VersionStep,
+    Choice, ExternalRead, Index, ListConflict, Misread, MisreadKind, Origin, ReadId,
+    SeveralOrigins, Version, VersionEvidence, VersionStep,
 };
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;

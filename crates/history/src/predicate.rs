@@ -1,7 +1,7 @@
 //! Reads by condition: which rows met it, and which versions it was evaluated on.
 
 use crate::history::KeyId;
-use crate::value::{Datum, Value, Values};
+use crate::value::{Datum, Value, Values, is_bare_word};
 use std::fmt;
 
 /// A condition on rows.
@@ -107,17 +107,33 @@ impl Condition {
                 write!(out, "value mod {modulus} = {remainder}")
             }
             Condition::KeyRange { low, high } => {
-                write!(out, "key {}..{}", values.datum(low), values.datum(high))
+                write!(out, "key {}..{}", Bound(values.datum(low)), Bound(values.datum(high)))
             }
             Condition::ColumnRange { column, low, high } => {
-                let (column, low, high) =
-                    (values.datum(column), values.datum(low), values.datum(high));
-                write!(out, "column {column} {low}..{high}")
+                let (low, high) = (Bound(values.datum(low)), Bound(values.datum(high)));
+                write!(out, "column {} {low}..{high}", values.datum(column))
             }
             Condition::Notation(notation) => {
                 write!(out, "where {}", values.datum(notation))
             }
         })
+    }
+}
+
+/// An end of a range. Words with dots would run into the dots of the range.
+struct Bound<'a>(Datum<'a>);
+
+impl fmt::Display for Bound<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Datum::Text(word) if is_bare_word(word) && word.contains('.') => {
+                write!(out, "\"{word}\"")
+            }
+            Datum::Keyword(word) if is_bare_word(word) && word.contains('.') => {
+                write!(out, ":\"{word}\"")
+            }
+            other => other.fmt(out),
+        }
     }
 }
 

@@ -4,8 +4,10 @@
 //! where the format is described, what it cannot express and what is tolerated.
 
 mod open;
+mod text;
 
 pub use open::{OpenError, open};
+pub use text::expectations;
 
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
@@ -143,7 +145,10 @@ pub struct ReadOptions {
 }
 
 /// All formats. Detection asks them in this order.
-pub static FORMATS: &[Format] = &[];
+pub static FORMATS: &[Format] = &[
+    // The widest: whatever begins like a line of it.
+    text::FORMAT,
+];
 
 /// The format of this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
@@ -174,6 +179,20 @@ pub fn read_detected(
 ) -> Result<(History, &'static Format), ReadError> {
     let format = detect_input(&mut input)?;
     Ok((read(format, input, options)?, format))
+}
+
+/// Parses a history in the native text format, as tests and documentation write it.
+pub fn parse_text(text: &str) -> Result<History, ReadError> {
+    let input = Input::File(Source::from_bytes("text", text.as_bytes()));
+    read(&text::FORMAT, input, ReadOptions::default())
+}
+
+/// The history in the native text format.
+pub fn to_text(history: &History) -> String {
+    let mut bytes = Vec::new();
+    let Some(Writer::File(write)) = text::FORMAT.write else { unreachable!("text is written") };
+    write(history, &mut bytes).expect("the native format expresses everything, in memory");
+    String::from_utf8(bytes).expect("the native format is UTF-8")
 }
 
 const SAMPLE_BYTES: usize = 1 << 16;

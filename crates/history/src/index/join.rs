@@ -1,7 +1,9 @@
 //! Joining reads to writes.
 
 use super::versions::{Version, Versions};
-use super::{Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count};
+use super::{
+    Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count,
+};
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -60,6 +62,25 @@ fn concatenate(parts: Vec<Joined>) -> Joined {
 }
 
 impl Joined {
+    /// Settles reads of repeated values.
+    pub(super) fn choose(&mut self, choices: &[Choice]) {
+        if choices.is_empty() {
+            return;
+        }
+        let chosen: HashMap<(OpId, KeyId), Origin> =
+            choices.iter().map(|choice| ((choice.op, choice.key), choice.origin)).collect();
+        let Joined { ops, keys, origins, several, .. } = self;
+        several.retain(|several| {
+            let read = several.read.0 as usize;
+            match chosen.get(&(ops[read], keys[read])) {
+                Some(Origin::Txn(txn)) => origins[read] = PackedOrigin(txn.0),
+                Some(Origin::Initial) => origins[read] = PackedOrigin::INITIAL,
+                Some(Origin::Several | Origin::Nobody) | None => return true,
+            }
+            false
+        });
+    }
+
     /// Which transactions count: committed ones, and unknown ones that a counted
     /// one observed.
     pub(super) fn counted(&self, history: &History, versions: &Versions) -> Vec<bool> {

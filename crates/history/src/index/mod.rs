@@ -116,6 +116,17 @@ pub struct SeveralOrigins {
     pub candidates: Vec<Origin>,
 }
 
+/// A decision for a read with several origins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The reading operation.
+    pub op: OpId,
+    /// The key, of which a predicate has several.
+    pub key: KeyId,
+    /// One of the candidates.
+    pub origin: Origin,
+}
+
 /// The place of an external read in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReadId(pub u32);
@@ -188,8 +199,15 @@ pub struct Index {
 impl Index {
     /// Indexes a history.
     pub fn new(history: &History) -> Index {
+        Index::choosing(history, &[])
+    }
+
+    /// Indexes a history in which these reads of repeated values are taken to have
+    /// come from these origins.
+    pub fn choosing(history: &History, choices: &[Choice]) -> Index {
         let versions = Versions::new(history);
         let mut joined = join::join(history, &versions);
+        joined.choose(choices);
         let counted = joined.counted(history, &versions);
         let all_counted = counted.iter().all(|&counted| counted);
         if !all_counted {

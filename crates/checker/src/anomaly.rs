@@ -1,0 +1,315 @@
+//! What goes wrong: anomalies that one read shows by itself, and cycles.
+//!
+//! The first kind needs no order of transactions: the operations are the proof.
+//! [`FOUND_BY_READING`] lists them with the weakest levels each refutes.
+
+use crate::level::Level;
+use crate::verdict::{Cycle, Reason};
+use isolde_history::{
+    ExternalRead, History, Index, KeyId, ListConflict, MisreadKind, OpId, OpKind, Origin, ReadId,
+    TxnId,
+};
+
+/// Something that a level forbids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// What it is.
+    pub kind: AnomalyKind,
+    /// The transactions involved, without repetition.
+    pub txns: Vec<TxnId>,
+    /// What shows it.
+    pub evidence: Evidence,
+}
+
+/// The operations or orders that show an anomaly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// These operations on this key; the first is the read in question.
+    Operations {
+        /// The key.
+        key: KeyId,
+        /// The operations.
+        ops: Vec<OpId>,
+    },
+    /// Transactions that would have to precede themselves.
+    Cycle(Cycle),
+}
+
+/// The kinds of anomalies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AnomalyKind {
+    /// A value nobody wrote.
+    ThinAirRead,
+    /// A value of an aborted transaction (G1a).
+    AbortedRead,
+    /// A value that its writer overwrote (G1b).
+    IntermediateRead,
+    /// A value that the reader itself writes later.
+    FutureRead,
+    /// Another's value after an own write.
+    NotMyOwnWrite,
+    /// An own value that was overwritten by the same transaction.
+    NotMyLastWrite,
+    /// Two reads of a key with different values.
+    NonRepeatableRead,
+    /// One value written twice to a key.
+    DuplicateWrite,
+    /// An element twice in one list.
+    DuplicateElements,
+    /// Lists that are not prefixes of one another.
+    IncompatibleOrder,
+    /// A predicate read whose rows do not fit its condition.
+    ResultSetMismatch,
+    /// Version orders contradict each other (G0).
+    DirtyWrite,
+    /// Transactions read from each other in a circle (G1c).
+    CircularInformationFlow,
+    /// The same, with session order.
+    SessionCircularInformationFlow,
+    /// After seeing one write of a transaction, a reader missed another.
+    ObservedTransactionVanishes,
+    /// A reader saw a transaction in part.
+    FracturedRead,
+    /// A session missed its own write.
+    MissedOwnWrite,
+    /// A session saw less than before.
+    NonMonotonicRead,
+    /// A session's writes were seen out of order.
+    NonMonotonicWrite,
+    /// A write was seen without what its session had read.
+    WriteWithoutItsReads,
+    /// An effect was seen without its cause.
+    CausalityViolation,
+}
+
+/// An anomaly that reading alone shows, and what it refutes.
+pub struct FoundByReading {
+    /// The anomaly.
+    pub kind: AnomalyKind,
+    /// The weakest levels that forbid it; all stronger ones do as well.
+    pub refutes: &'static [Level],
+}
+
+const COMMITTED_UP: &[Level] = &[Level::AdyaReadCommitted];
+
+/// Anomalies that need no cycle. A duplicate write refutes nothing: it makes the
+/// writer of a read a choice.
+pub static FOUND_BY_READING: &[FoundByReading] = &[
+    FoundByReading { kind: AnomalyKind::ThinAirRead, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::AbortedRead, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::IntermediateRead, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::FutureRead, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::NotMyOwnWrite, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::NotMyLastWrite, refutes: COMMITTED_UP },
+    FoundByReading { kind: AnomalyKind::NonRepeatableRead, refutes: &[Level::ReadAtomic] },
+    FoundByReading { kind: AnomalyKind::DuplicateWrite, refutes: &[] },
+    FoundByReading { kind: AnomalyKind::DuplicateElements, refutes: &[Level::ReadUncommitted] },
+    FoundByReading { kind: AnomalyKind::IncompatibleOrder, refutes: &[Level::ReadUncommitted] },
+    FoundByReading { kind: AnomalyKind::ResultSetMismatch, refutes: &[Level::SnapshotIsolation] },
+];
+
+impl AnomalyKind {
+    /// The name in reports, in kebab case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AnomalyKind::ThinAirRead => "thin-air-read",
+            AnomalyKind::AbortedRead => "aborted-read",
+            AnomalyKind::IntermediateRead => "intermediate-read",
+            AnomalyKind::FutureRead => "future-read",
+            AnomalyKind::NotMyOwnWrite => "not-my-own-write",
+            AnomalyKind::NotMyLastWrite => "not-my-last-write",
+            AnomalyKind::NonRepeatableRead => "non-repeatable-read",
+            AnomalyKind::DuplicateWrite => "duplicate-write",
+            AnomalyKind::DuplicateElements => "duplicate-elements",
+            AnomalyKind::IncompatibleOrder => "incompatible-order",
+            AnomalyKind::ResultSetMismatch => "result-set-mismatch",
+            AnomalyKind::DirtyWrite => "dirty-write",
+            AnomalyKind::CircularInformationFlow => "circular-information-flow",
+            AnomalyKind::SessionCircularInformationFlow => "session-circular-information-flow",
+            AnomalyKind::ObservedTransactionVanishes => "observed-transaction-vanishes",
+            AnomalyKind::FracturedRead => "fractured-read",
+            AnomalyKind::MissedOwnWrite => "missed-own-write",
+            AnomalyKind::NonMonotonicRead => "non-monotonic-read",
+            AnomalyKind::NonMonotonicWrite => "non-monotonic-write",
+            AnomalyKind::WriteWithoutItsReads => "write-without-its-reads",
+            AnomalyKind::CausalityViolation => "causality-violation",
+        }
+    }
+
+    /// Adya's or Elle's name, where they have one.
+    pub const fn code(self) -> Option<&'static str> {
+        match self {
+            AnomalyKind::AbortedRead => Some("G1a"),
+            AnomalyKind::IntermediateRead => Some("G1b"),
+            AnomalyKind::CircularInformationFlow => Some("G1c"),
+            AnomalyKind::SessionCircularInformationFlow => Some("G1c-process"),
+            AnomalyKind::DirtyWrite => Some("G0"),
+            AnomalyKind::ObservedTransactionVanishes => Some("OTV"),
+            _ => None,
+        }
+    }
+
+    /// The weakest levels that an anomaly found by reading refutes.
+    pub fn refutes(self) -> &'static [Level] {
+        FOUND_BY_READING.iter().find(|row| row.kind == self).map_or(&[], |row| row.refutes)
+    }
+}
+
+/// All anomalies that reading alone shows, in the order of their operations.
+pub fn found_by_reading(history: &History, index: &Index) -> Vec<Anomaly> {
+    let mut anomalies = Vec::new();
+    for misread in index.misreads() {
+        let (kind, write) = match misread.kind {
+            MisreadKind::ThinAir => (AnomalyKind::ThinAirRead, None),
+            MisreadKind::Aborted { write } => (AnomalyKind::AbortedRead, Some(write)),
+            MisreadKind::Intermediate { write } => (AnomalyKind::IntermediateRead, Some(write)),
+            MisreadKind::Future { write } => (AnomalyKind::FutureRead, Some(write)),
+            MisreadKind::NotMyOwnWrite { write } => (AnomalyKind::NotMyOwnWrite, Some(write)),
+            MisreadKind::NotMyLastWrite { write } => (AnomalyKind::NotMyLastWrite, Some(write)),
+        };
+        let mut ops = vec![misread.read];
+        ops.extend(write);
+        if let MisreadKind::Intermediate { write } = misread.kind {
+            ops.extend(index.final_write(history, history.txn_of(write), misread.key));
+        }
+        anomalies.push(of_operations(history, kind, misread.key, ops));
+    }
+    for &conflict in index.conflicts() {
+        let (kind, ops) = match conflict {
+            ListConflict::Incompatible { first, second } => {
+                (AnomalyKind::IncompatibleOrder, vec![first, second])
+            }
+            ListConflict::Duplicate { read, .. } => (AnomalyKind::DuplicateElements, vec![read]),
+        };
+        anomalies.push(of_operations(history, kind, history.op(ops[0]).key, ops));
+    }
+    non_repeatable_reads(history, index, &mut anomalies);
+    duplicate_writes(history, index, &mut anomalies);
+    result_set_mismatches(history, index, &mut anomalies);
+    anomalies
+}
+
+fn of_operations(history: &History, kind: AnomalyKind, key: KeyId, ops: Vec<OpId>) -> Anomaly {
+    let mut txns: Vec<TxnId> = Vec::new();
+    for &op in &ops {
+        let txn = history.txn_of(op);
+        if !txns.contains(&txn) {
+            txns.push(txn);
+        }
+    }
+    Anomaly { kind, txns, evidence: Evidence::Operations { key, ops } }
+}
+
+/// Two external reads of one key by one transaction that saw different values.
+fn non_repeatable_reads(history: &History, index: &Index, anomalies: &mut Vec<Anomaly>) {
+    const READS_SHORT: usize = 16;
+    let mut reads: Vec<ExternalRead> = Vec::new();
+    for txn in history.txns() {
+        let range = index.read_range(txn);
+        // Most transactions read no key twice; that is seen without sorting.
+        let key_of = |read| index.read(ReadId(read)).key;
+        let repeats =
+            |read: u32| (range.start..read).any(|earlier| key_of(earlier) == key_of(read));
+        if range.len() < 2 || range.len() <= READS_SHORT && !range.clone().any(repeats) {
+            continue;
+        }
+        reads.clear();
+        reads.extend(index.reads_of(txn));
+        reads.sort_unstable_by_key(|read| (read.key, read.op));
+        for group in reads.chunk_by(|one, other| one.key == other.key) {
+            let first = group[0];
+            if let Some(other) = group[1..].iter().find(|other| differ(history, first, **other)) {
+                let kind = AnomalyKind::NonRepeatableRead;
+                let ops = vec![first.op, other.op];
+                anomalies.push(of_operations(history, kind, first.key, ops));
+            }
+        }
+    }
+}
+
+/// Registers differ by value; lists and rows by the transaction they came from,
+/// since own appends make equal states look different.
+fn differ(history: &History, one: ExternalRead, other: ExternalRead) -> bool {
+    let (first, second) = (history.op(one.op), history.op(other.op));
+    if first.kind == OpKind::Read && second.kind == OpKind::Read {
+        return first.value != second.value;
+    }
+    let known = |origin| matches!(origin, Origin::Initial | Origin::Txn(_));
+    known(one.origin) && known(other.origin) && one.origin != other.origin
+}
+
+/// One value written to a key by two operations of transactions that count. A
+/// transaction that repeats its own value is included: no reader can tell which.
+fn duplicate_writes(history: &History, index: &Index, anomalies: &mut Vec<Anomaly>) {
+    for key in history.keys() {
+        let versions = index.versions_of(key);
+        for group in versions.chunk_by(|one, other| one.value == other.value) {
+            let is_delete = history.op(group[0].op()).kind == OpKind::Delete;
+            let mut counted = group.iter().filter(|version| index.is_counted(version.txn));
+            if let (false, Some(first), Some(second)) = (is_delete, counted.next(), counted.next())
+            {
+                let kind = AnomalyKind::DuplicateWrite;
+                let ops = vec![first.op(), second.op()];
+                anomalies.push(of_operations(history, kind, key, ops));
+            }
+        }
+    }
+}
+
+/// Rows that were returned and do not meet the condition, or were looked at, meet
+/// it and were not returned.
+fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<Anomaly>) {
+    for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
+        for op in history.ops_of(txn) {
+            if history.op(op).kind.has_key() {
+                continue;
+            }
+            let predicate = history.predicate(op);
+            for row in &predicate.rows {
+                let write =
+                    index.versions_of(row.key).iter().find(|version| version.value == row.value);
+                let columns: Vec<_> =
+                    write.map(|write| history.row(write.op()).collect()).unwrap_or_default();
+                let name = history.key_name(row.key);
+                let holds = predicate.condition.holds(history.values(), name, row.value, &columns);
+                if holds.is_some_and(|holds| holds != row.matched) {
+                    let mut ops = vec![op];
+                    ops.extend(write.map(|write| write.op()));
+                    let kind = AnomalyKind::ResultSetMismatch;
+                    anomalies.push(of_operations(history, kind, row.key, ops));
+                }
+            }
+        }
+    }
+}
+
+/// The anomaly that a cycle is: named by its edges, or, if one of them follows from
+/// a level's own rule, by what that rule forbids.
+pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
+    let has = |test: fn(&Reason) -> bool| cycle.edges.iter().any(|edge| test(&edge.reason));
+    let kind = if has(|reason| matches!(reason, Reason::Overwritten { .. })) {
+        broken_rule
+    } else if has(|reason| matches!(reason, Reason::Session)) {
+        AnomalyKind::SessionCircularInformationFlow
+    } else if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
+        AnomalyKind::CircularInformationFlow
+    } else {
+        AnomalyKind::DirtyWrite
+    };
+    let mut txns = Vec::new();
+    let mut add = |txn| {
+        if txn != crate::verdict::INITIAL && !txns.contains(&txn) {
+            txns.push(txn);
+        }
+    };
+    for edge in &cycle.edges {
+        add(edge.before);
+        if let Reason::Overwritten { reader, visible, .. } = &edge.reason {
+            for step in visible {
+                add(step.before);
+            }
+            add(*reader);
+        }
+    }
+    Anomaly { kind, txns, evidence: Evidence::Cycle(cycle) }
+}

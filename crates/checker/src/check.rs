@@ -1,0 +1,182 @@
+//! Deciding several levels of one history with shared work.
+//!
+//! The lattice saves most of it: a commit order for a level is one for every weaker
+//! level, and an anomaly of a level refutes every stronger one. So levels are tried
+//! from strong to weak until one holds, and each violated level is shown by the
+//! anomaly of the weakest level that has it.
+
+use crate::anomaly::{Anomaly, found_by_reading};
+use crate::choices;
+use crate::level::Level;
+use crate::reference::{self, Reference};
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::weak::{self, Decision, Facts, RULES, Rule};
+use isolde_history::{History, Index, OpKind};
+
+/// What a check may use. The core reads no clock: the caller says when to stop.
+pub struct Limits<'a> {
+    /// Asked now and then; once true, open levels become [`Unknown::Limit`].
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Memory for clocks and other working state, beside history and index.
+    pub working_bytes_max: Option<usize>,
+}
+
+impl Limits<'_> {
+    /// No limits.
+    pub const NONE: Limits<'static> = Limits { stop: &|| false, working_bytes_max: None };
+}
+
+/// One history being checked.
+pub struct Check<'a> {
+    history: &'a History,
+    index: &'a Index,
+    limits: &'a Limits<'a>,
+    /// Anomalies that reading alone shows.
+    found: Vec<Anomaly>,
+    verdicts: Vec<(Level, Verdict)>,
+}
+
+/// Levels that are decided for histories of any size.
+pub fn decided_levels() -> Vec<Level> {
+    RULES.iter().map(|rule| rule.level).collect()
+}
+
+/// Decides `levels`; the verdicts are in the order of [`Level`].
+pub fn check(
+    history: &History,
+    index: &Index,
+    levels: &[Level],
+    limits: &Limits<'_>,
+) -> Vec<(Level, Verdict)> {
+    let mut levels = levels.to_vec();
+    levels.sort_unstable();
+    levels.dedup();
+    let mut check = Check::new(history, index, limits);
+    // Stronger levels have the larger ids, as far as they can be compared.
+    for &level in levels.iter().rev() {
+        let _ = check.decide(level);
+    }
+    levels.iter().map(|&level| (level, check.decide(level))).collect()
+}
+
+impl<'a> Check<'a> {
+    /// Starts with what reading alone shows.
+    pub fn new(history: &'a History, index: &'a Index, limits: &'a Limits<'a>) -> Self {
+        let found = found_by_reading(history, index);
+        Check { history, index, limits, found, verdicts: Vec::new() }
+    }
+
+    /// Anomalies that reading alone shows, whatever level is asked for.
+    pub fn found(&self) -> &[Anomaly] {
+        &self.found
+    }
+
+    /// Decides one level, using what was decided before.
+    pub fn decide(&mut self, level: Level) -> Verdict {
+        if let Some((_, verdict)) = self.verdicts.iter().find(|known| known.0 == level) {
+            return self.settled(level, verdict.clone());
+        }
+        let verdict = self.decide_anew(level);
+        self.verdicts.push((level, verdict.clone()));
+        verdict
+    }
+
+    /// A violation is shown by the weakest level that has it.
+    fn settled(&self, level: Level, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Violated(violated) if violated.settled_by.is_none() => {
+                self.violated_weaker(level).unwrap_or(Verdict::Violated(violated))
+            }
+            other => other,
+        }
+    }
+
+    fn violated_weaker(&self, level: Level) -> Option<Verdict> {
+        let weaker = level.weaker_than();
+        let mut known: Vec<&(Level, Verdict)> = self
+            .verdicts
+            .iter()
+            .filter(|known| weaker.contains(&known.0))
+            .filter(|known| matches!(known.1, Verdict::Violated(_)))
+            .collect();
+        known.sort_unstable_by_key(|known| known.0);
+        known.first().map(|(weakest, verdict)| {
+            let Verdict::Violated(violated) = verdict else { unreachable!("filtered above") };
+            let settled_by = violated.settled_by.or(Some(*weakest));
+            Verdict::Violated(Violated { anomalies: violated.anomalies.clone(), settled_by })
+        })
+    }
+
+    fn decide_anew(&self, level: Level) -> Verdict {
+        let calls = self.history.op_kinds().iter().filter(|&&kind| kind == OpKind::Call).count();
+        if calls > 0 {
+            return Verdict::Unknown(Unknown::Calls { operations: calls });
+        }
+        let refuting: Vec<Anomaly> =
+            self.found.iter().filter(|anomaly| refutes(anomaly, level)).cloned().collect();
+        if !refuting.is_empty() {
+            return Verdict::Violated(Violated { anomalies: refuting, settled_by: None });
+        }
+        if let Some(verdict) = self.violated_weaker(level) {
+            return verdict;
+        }
+        let stronger = level.stronger_than();
+        let implied = self.verdicts.iter().find(|(known, verdict)| {
+            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
+        });
+        if let Some(&(stronger, _)) = implied {
+            return Verdict::Satisfied(Satisfied::Implied(stronger));
+        }
+        match RULES.iter().find(|rule| rule.level == level) {
+            Some(rule) => self.follow(rule),
+            None => self.by_definition(level),
+        }
+    }
+
+    fn follow(&self, rule: &Rule) -> Verdict {
+        let facts = Facts { history: self.history, index: self.index, limits: self.limits };
+        match weak::decide(rule, &facts) {
+            Decision::Violated(anomaly) => {
+                Verdict::Violated(Violated { anomalies: vec![anomaly], settled_by: None })
+            }
+            Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
+            // Reads of repeated values were left out so far, which only made the
+            // level easier to satisfy.
+            Decision::Satisfied(_) if !self.index.several().is_empty() => {
+                choices::decide(rule, &facts)
+            }
+            Decision::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
+        }
+    }
+
+    /// Levels without a rule: a violated weaker level settles them, and small
+    /// histories are decided by the definition.
+    fn by_definition(&self, level: Level) -> Verdict {
+        for weaker in level.weaker_than() {
+            if let Some(rule) = RULES.iter().find(|rule| rule.level == weaker)
+                && let Verdict::Violated(violated) = self.follow(rule)
+            {
+                let settled_by = Some(weaker);
+                return Verdict::Violated(Violated { settled_by, ..violated });
+            }
+        }
+        match reference::decide(self.history, level) {
+            Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
+            Reference::Violated => {
+                Verdict::Violated(Violated { anomalies: Vec::new(), settled_by: None })
+            }
+            Reference::Unknown(reason) => Verdict::Unknown(Unknown::Unsupported(format!(
+                "this level is decided for small histories only: {reason}"
+            ))),
+        }
+    }
+}
+
+/// Whether a level forbids an anomaly that reading alone shows.
+fn refutes(anomaly: &Anomaly, level: Level) -> bool {
+    anomaly
+        .kind
+        .refutes()
+        .iter()
+        .any(|&weakest| weakest == level || level.weaker_than().contains(&weakest))
+}

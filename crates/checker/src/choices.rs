@@ -1,0 +1,125 @@
+//! Repeated values: trying which of several writers a read saw.
+//!
+//! Where values repeat, a level holds if *some* choice of writers satisfies it
+//! [the setting of `VeriStrong`]. Choices are made one at a time, and a partial choice
+//! that already violates the level is given up: reads left open constrain nothing,
+//! so more choices cannot mend it. Long histories get one guess instead of a
+//! search, and an honest `unknown` if it fails.
+
+use crate::check::Limits;
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::weak::{self, Decision, Facts, Rule};
+use isolde_history::{Choice, History, Index, Origin, SeveralOrigins, TxnId};
+
+/// How much work the search may do, in operations indexed again.
+const WORK_MAX: usize = 1 << 22;
+
+/// Decides a level of a history in which some reads have several origins. Without
+/// them it is satisfied.
+pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
+    let reads = facts.index.several().len();
+    let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
+    let tried = if search.history.op_count() * reads * 2 < WORK_MAX {
+        search.from(&mut Vec::new())
+    } else {
+        search.guess(facts.index)
+    };
+    match tried {
+        Tried::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
+        Tried::Violated(anomaly) => {
+            Verdict::Violated(Violated { anomalies: vec![*anomaly], settled_by: None })
+        }
+        Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
+        Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
+    }
+}
+
+enum Tried {
+    Satisfied(Vec<TxnId>),
+    /// Every choice violates the level; this is how the last one did.
+    Violated(Box<crate::anomaly::Anomaly>),
+    GaveUp,
+    Limit(String),
+}
+
+struct Search<'a> {
+    rule: &'a Rule,
+    history: &'a History,
+    limits: &'a Limits<'a>,
+    work: usize,
+}
+
+impl Search<'_> {
+    fn decide(&self, index: &Index) -> Decision {
+        let facts = Facts { history: self.history, index, limits: self.limits };
+        weak::decide(self.rule, &facts)
+    }
+
+    /// Tries all choices that extend `made`. Recursion is as deep as there are
+    /// choices, and the work limit bounds both.
+    fn from(&mut self, made: &mut Vec<Choice>) -> Tried {
+        let Some(work) = self.work.checked_sub(self.history.op_count() + 1) else {
+            return Tried::GaveUp;
+        };
+        self.work = work;
+        let index = Index::choosing(self.history, made);
+        match self.decide(&index) {
+            Decision::Violated(anomaly) => return Tried::Violated(Box::new(anomaly)),
+            Decision::Limit(limit) => return Tried::Limit(limit),
+            Decision::Satisfied(order) if index.several().is_empty() => {
+                return Tried::Satisfied(order);
+            }
+            Decision::Satisfied(_) => {}
+        }
+        let open = index.several()[0].clone();
+        let read = index.read(open.read);
+        let mut last = Tried::GaveUp;
+        for &origin in &open.candidates {
+            made.push(Choice { op: read.op, key: read.key, origin });
+            last = self.from(made);
+            made.pop();
+            if !matches!(last, Tried::Violated(_)) {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Takes for every read the candidate nearest before it: by time where there
+    /// are times, else in its own session, else the first.
+    fn guess(&self, index: &Index) -> Tried {
+        let made: Vec<Choice> = index
+            .several()
+            .iter()
+            .map(|several| {
+                let read = index.read(several.read);
+                let origin = self.nearest(several, self.history.txn_of(read.op));
+                Choice { op: read.op, key: read.key, origin }
+            })
+            .collect();
+        let chosen = Index::choosing(self.history, &made);
+        if !chosen.several().is_empty() {
+            return Tried::GaveUp;
+        }
+        match self.decide(&chosen) {
+            Decision::Satisfied(order) => Tried::Satisfied(order),
+            Decision::Limit(limit) => Tried::Limit(limit),
+            Decision::Violated(_) => Tried::GaveUp,
+        }
+    }
+
+    fn nearest(&self, several: &SeveralOrigins, reader: TxnId) -> Origin {
+        let history = self.history;
+        let read_at = history.txn_interval(reader).completed;
+        let rank = |origin: &Origin| match *origin {
+            Origin::Txn(writer) => {
+                let written_at = history.txn_interval(writer).completed;
+                let own = history.session_of(writer) == history.session_of(reader);
+                let timed = history.has_times() && written_at <= read_at;
+                (timed, if timed { written_at } else { 0 }, own && writer < reader, writer.0)
+            }
+            _ => (false, 0, false, 0),
+        };
+        several.candidates.iter().copied().max_by_key(rank).expect("several candidates")
+    }
+}

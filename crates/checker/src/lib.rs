@@ -1,0 +1,22 @@
+//! Decides which isolation levels a recorded history satisfies.
+//!
+//! [`check`] decides levels of a [`History`](isolde_history::History) and gives a
+//! [`Verdict`] for each, with the commit order or the anomaly that shows it.
+//! [`Level`] names the levels and [`IMPLICATIONS`] how they relate.
+//! [`reference`](mod@reference) decides small histories by the definitions
+//! themselves.
+
+mod anomaly;
+mod check;
+mod choices;
+mod level;
+pub mod reference;
+mod verdict;
+mod weak;
+
+pub use anomaly::{
+    Anomaly, AnomalyKind, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
+};
+pub use check::{Check, Limits, check, decided_levels};
+pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
+pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

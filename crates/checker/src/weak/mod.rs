@@ -1,0 +1,230 @@
+//! The polynomial levels: one commit order, and a rule that forces parts of it.
+//!
+//! Biswas and Enea's form [Biswas19]: there is a total commit order that contains
+//! what is known (versions, reads-from, session order), and whenever `reader` reads
+//! a key from `writer`, and `other` writes the key too and was *visible* to the
+//! reader, `other` precedes `writer`. A level says what visible means; its file
+//! finds the orders this forces. The level holds if known and forced orders have
+//! no cycle.
+//!
+//! Each file of this folder is one level and exports a [`Rule`].
+
+mod adya_read_committed;
+mod causal;
+mod monotonic_atomic_view;
+mod monotonic_reads;
+mod monotonic_writes;
+mod order;
+mod read_atomic;
+mod read_committed;
+mod read_uncommitted;
+mod read_your_writes;
+mod session_state;
+mod writes_follow_reads;
+
+use crate::anomaly::{self, Anomaly, AnomalyKind};
+use crate::check::Limits;
+use crate::level::Level;
+use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use isolde_history::{History, Index, Origin, ReadId, SessionId, TxnId};
+use rayon::prelude::*;
+
+/// The levels of this family.
+pub(crate) static RULES: &[Rule] = &[
+    read_uncommitted::RULE,
+    adya_read_committed::RULE,
+    monotonic_atomic_view::RULE,
+    read_committed::RULE,
+    read_atomic::RULE,
+    read_your_writes::RULE,
+    monotonic_reads::RULE,
+    monotonic_writes::RULE,
+    writes_follow_reads::RULE,
+    causal::RULE,
+];
+
+/// What makes a level of this family.
+pub(crate) struct Rule {
+    pub(crate) level: Level,
+    /// Whether reads-from is part of the commit order.
+    pub(crate) reads_from: bool,
+    /// Whether session order is part of the commit order.
+    pub(crate) session_order: bool,
+    /// What a cycle with a forced order is called.
+    pub(crate) broken: AnomalyKind,
+    /// Finds the forced orders, or a cycle of known ones on the way.
+    pub(crate) forced: fn(&Facts<'_>) -> Result<Vec<Forced>, Halt>,
+    /// Shows why the earlier transaction of a forced order was visible.
+    pub(crate) visible: fn(&Facts<'_>, Forced) -> Vec<Edge>,
+}
+
+/// What all levels share.
+pub(crate) struct Facts<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) index: &'a Index,
+    pub(crate) limits: &'a Limits<'a>,
+}
+
+/// Why a rule was not followed to its end.
+pub(crate) enum Halt {
+    /// Known orders alone have a cycle.
+    Cycle(Cycle),
+    /// A limit was reached.
+    Limit(String),
+}
+
+/// `before` must precede `after` because of `read`, a read from `after`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forced {
+    pub(crate) before: TxnId,
+    /// [`INITIAL`] if the read saw the initial state: nothing precedes that.
+    pub(crate) after: TxnId,
+    pub(crate) read: ReadId,
+}
+
+/// Decides one level, given that no read is wrong by itself at it.
+pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
+    let found = |cycle| Decision::Violated(anomaly::of_cycle(cycle, rule.broken));
+    let forced = match (rule.forced)(facts) {
+        Ok(forced) => forced,
+        Err(Halt::Cycle(cycle)) => return found(cycle),
+        Err(Halt::Limit(limit)) => return Decision::Limit(limit),
+    };
+    if let Some(&impossible) = forced.iter().find(|forced| forced.after == INITIAL) {
+        let first = overwritten(rule, facts, impossible);
+        let second =
+            Edge { before: INITIAL, after: impossible.before, reason: Reason::InitialFirst };
+        return found(Cycle { edges: vec![first, second] });
+    }
+    match order::commit_order(rule, facts, forced) {
+        Ok(order) => Decision::Satisfied(order),
+        Err(cycle) => found(cycle),
+    }
+}
+
+/// What following a rule to its end shows.
+pub(crate) enum Decision {
+    Satisfied(Vec<TxnId>),
+    Violated(Anomaly),
+    Limit(String),
+}
+
+fn overwritten(rule: &Rule, facts: &Facts<'_>, forced: Forced) -> Edge {
+    let read = facts.index.read(forced.read);
+    Edge {
+        before: forced.before,
+        after: forced.after,
+        reason: Reason::Overwritten {
+            reader: facts.history.txn_of(read.op),
+            read: read.op,
+            key: read.key,
+            visible: (rule.visible)(facts, forced),
+        },
+    }
+}
+
+/// For levels without a rule of their own.
+#[expect(clippy::unnecessary_wraps, reason = "rules of other levels can fail")]
+fn nothing_forced(_: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
+    Ok(Vec::new())
+}
+
+fn never_visible(_: &Facts<'_>, _: Forced) -> Vec<Edge> {
+    unreachable!("nothing is forced at this level")
+}
+
+impl Facts<'_> {
+    /// Fails if the caller wants an end, or `bytes` more are too much memory.
+    fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
+        if (self.limits.stop)() {
+            return Err(Halt::Limit("the time limit was reached".into()));
+        }
+        match self.limits.working_bytes_max {
+            Some(most) if bytes > most => {
+                let (needed, most) = (bytes >> 20, most >> 20);
+                Err(Halt::Limit(format!(
+                    "the memory limit was reached: {needed} MiB of working memory, {most} left"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The transaction a read came from as the later end of a forced order;
+    /// `None` if it is not known by itself.
+    #[inline]
+    fn writer(origin: Origin) -> Option<TxnId> {
+        match origin {
+            Origin::Txn(txn) => Some(txn),
+            Origin::Initial => Some(INITIAL),
+            Origin::Several | Origin::Nobody => None,
+        }
+    }
+
+    /// The reader of a forced order.
+    fn reader(&self, forced: Forced) -> TxnId {
+        self.history.txn_of(self.index.read(forced.read).op)
+    }
+
+    /// The first read of `reader` from `writer`, as an edge.
+    fn reads_from(&self, reader: TxnId, writer: TxnId) -> Option<Edge> {
+        self.index.reads_of(reader).find(|read| read.origin == Origin::Txn(writer)).map(|read| {
+            let reason = Reason::ReadsFrom { read: read.op, key: read.key };
+            Edge { before: writer, after: reader, reason }
+        })
+    }
+
+    /// Counted transactions of a session before `txn`, last first.
+    fn earlier_in_session(&self, txn: TxnId) -> impl Iterator<Item = TxnId> {
+        let start = self.history.session_range(self.history.session_of(txn)).start;
+        (start..txn.0).rev().map(TxnId).filter(|&earlier| self.index.is_counted(earlier))
+    }
+
+    /// Runs `find` on every session, in parallel, each worker with one `scratch`.
+    fn by_session<S>(
+        &self,
+        scratch: impl Fn() -> S + Sync + Send,
+        find: impl Fn(&mut S, SessionId, &mut Vec<Forced>) + Sync + Send,
+    ) -> Result<Vec<Forced>, Halt> {
+        let sessions = self.history.session_count() as u32;
+        let share = (sessions as usize).div_ceil(4 * rayon::current_num_threads()).max(1);
+        let parts: Vec<Vec<Forced>> = (0..sessions)
+            .into_par_iter()
+            .with_min_len(share)
+            .map_init(scratch, |scratch, session| {
+                self.stop_if_asked(0)?;
+                let mut forced = Vec::new();
+                find(scratch, SessionId(session), &mut forced);
+                Ok(forced)
+            })
+            .collect::<Result<_, Halt>>()?;
+        Ok(parts.concat())
+    }
+
+    /// Runs `find` on every counted transaction that reads, in parallel.
+    fn by_txn(
+        &self,
+        find: impl Fn(TxnId, &mut Vec<Forced>) + Sync + Send,
+    ) -> Result<Vec<Forced>, Halt> {
+        const TXNS_PER_TASK: usize = 1 << 13;
+        let txns = self.history.txn_count();
+        let parts: Vec<Vec<Forced>> = (0..txns.div_ceil(TXNS_PER_TASK))
+            .into_par_iter()
+            .map(|task| {
+                self.stop_if_asked(0)?;
+                let mut forced = Vec::new();
+                let end = ((task + 1) * TXNS_PER_TASK).min(txns);
+                for txn in task * TXNS_PER_TASK..end {
+                    find(TxnId(txn as u32), &mut forced);
+                }
+                Ok(forced)
+            })
+            .collect::<Result<_, Halt>>()?;
+        Ok(parts.concat())
+    }
+}
+
+/// A step along a session.
+fn session_edge(before: TxnId, after: TxnId) -> Edge {
+    Edge { before, after, reason: Reason::Session }
+}

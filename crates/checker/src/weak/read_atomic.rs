@@ -1,0 +1,95 @@
+//! Read atomic: a transaction is seen entirely or not at all.
+//!
+//! **Definition.** `other` is visible to a reader if it comes earlier in its session
+//! or the reader reads from it [Biswas19, Def. 2.4; Bailis14].
+//!
+//! **Method.** The session's part as in [read your writes](super::read_your_writes).
+//! For the rest, per writer that a reader reads from, the keys both touch: the
+//! shorter list is walked and looked up in the longer, so that no transaction pays
+//! for a large one it merely reads from. [`AWDIT`, §3.2]
+
+use super::session_state::LastWriters;
+use super::{Facts, Forced, Halt, Rule, read_your_writes, session_edge};
+use crate::anomaly::AnomalyKind;
+use crate::level::Level;
+use crate::verdict::Edge;
+use isolde_history::{KeyId, Origin, ReadId, TxnId};
+
+pub(super) const RULE: Rule = Rule {
+    level: Level::ReadAtomic,
+    reads_from: true,
+    session_order: true,
+    broken: AnomalyKind::FracturedRead,
+    forced,
+    visible,
+};
+
+fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
+    let scratch = || (LastWriters::new(facts), Reader::default());
+    let walk = |(last, reader): &mut (LastWriters, Reader), session, forced: &mut Vec<Forced>| {
+        last.enter(facts, session);
+        for txn in facts.history.txns_of(session) {
+            read_your_writes::of_reader(facts, last, txn, forced);
+            reader.forced(facts, txn, forced);
+            last.wrote(facts, txn);
+        }
+    };
+    facts.by_session(scratch, walk)
+}
+
+/// The reads of one transaction by key, and the writers it reads from.
+#[derive(Default)]
+struct Reader {
+    by_key: Vec<(KeyId, TxnId, ReadId)>,
+    writers: Vec<TxnId>,
+}
+
+impl Reader {
+    fn forced(&mut self, facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+        self.by_key.clear();
+        self.writers.clear();
+        for read in facts.index.read_range(reader).map(ReadId) {
+            let external = facts.index.read(read);
+            if let Some(writer) = Facts::writer(external.origin) {
+                self.by_key.push((external.key, writer, read));
+            }
+            if let Origin::Txn(writer) = external.origin {
+                self.writers.push(writer);
+            }
+        }
+        if self.by_key.len() < 2 {
+            return;
+        }
+        self.by_key.sort_unstable_by_key(|entry| (entry.0, entry.2));
+        self.writers.sort_unstable();
+        self.writers.dedup();
+        for &other in &self.writers {
+            let written = facts.index.written_by(other);
+            if written.len() < self.by_key.len() {
+                for &key in written {
+                    let from = self.by_key.partition_point(|entry| entry.0 < key);
+                    let same = self.by_key[from..].iter().take_while(|entry| entry.0 == key);
+                    same.for_each(|entry| force(other, *entry, forced));
+                }
+            } else {
+                for entry in &self.by_key {
+                    if entry.1 != other && written.binary_search(&entry.0).is_ok() {
+                        force(other, *entry, forced);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn force(other: TxnId, (_, after, read): (KeyId, TxnId, ReadId), forced: &mut Vec<Forced>) {
+    if other != after {
+        forced.push(Forced { before: other, after, read });
+    }
+}
+
+fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
+    let reader = facts.reader(forced);
+    let direct = facts.reads_from(reader, forced.before);
+    vec![direct.unwrap_or_else(|| session_edge(forced.before, reader))]
+}

@@ -1,0 +1,130 @@
+//! Read committed as Biswas and Enea define it.
+//!
+//! **Definition.** `other` is visible to a read if an earlier operation of the same
+//! transaction read from `other` [Biswas19, Def. 2.4]; the commit order contains
+//! session order. Stronger than Adya's PL-2 on registers: `T1: w(x,1) w(y,1)`,
+//! `T2: r(x,1) r(y,nil)` is allowed there and not here.
+//!
+//! **Method.** Each transaction's reads are scanned backwards, keeping per key the
+//! two nearest later writers. Of the reads of a key that follow a read from
+//! `other`, only the first from a different writer matters: it is itself read
+//! before the ones behind it, so they are ordered after it by the same rule. Two
+//! are kept because the nearest may be `other` itself. [`AWDIT`, §3.1]
+
+use super::{Facts, Forced, Halt, Rule};
+use crate::anomaly::AnomalyKind;
+use crate::level::Level;
+use crate::verdict::{Edge, Reason};
+use hashbrown::HashMap;
+use isolde_history::{KeyId, Origin, ReadId, TxnId};
+
+pub(super) const RULE: Rule = Rule {
+    level: Level::ReadCommitted,
+    reads_from: true,
+    session_order: true,
+    broken: AnomalyKind::ObservedTransactionVanishes,
+    forced,
+    visible,
+};
+
+pub(super) fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
+    facts.by_txn(|reader, forced| of_reader(facts, reader, forced))
+}
+
+/// A later read of a key.
+#[derive(Clone, Copy)]
+struct Later {
+    writer: TxnId,
+    read: ReadId,
+}
+
+/// The two nearest later reads of a key from different writers.
+#[derive(Clone, Copy)]
+struct Nearest {
+    first: Later,
+    second: Option<Later>,
+}
+
+const READS_SHORT: usize = 24;
+
+fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+    let range = facts.index.read_range(reader);
+    if range.len() < 2 {
+        return;
+    }
+    if range.len() > READS_SHORT {
+        return of_long_reader(facts, reader, forced);
+    }
+    // Few reads: each pair is looked at, which needs no table.
+    for later in range.clone().rev() {
+        let read = facts.index.read(ReadId(later));
+        let Some(writer) = Facts::writer(read.origin) else { continue };
+        for earlier in range.start..later {
+            if let Origin::Txn(other) = facts.index.read(ReadId(earlier)).origin
+                && other != writer
+                && facts.index.writes(other, read.key)
+            {
+                forced.push(Forced { before: other, after: writer, read: ReadId(later) });
+            }
+        }
+    }
+}
+
+fn of_long_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+    let index = facts.index;
+    let range = index.read_range(reader);
+    // A writer's earliest read has the most reads behind it.
+    let mut earliest: HashMap<TxnId, u32> = HashMap::new();
+    for read in range.clone() {
+        if let Origin::Txn(writer) = index.read(ReadId(read)).origin {
+            earliest.entry(writer).or_insert(read);
+        }
+    }
+    let mut nearest: HashMap<KeyId, Nearest> = HashMap::new();
+    for position in range.rev() {
+        let read = index.read(ReadId(position));
+        let Some(writer) = Facts::writer(read.origin) else { continue };
+        if earliest.get(&writer) == Some(&position) {
+            let mut force = |nearest: &Nearest| {
+                let later = [Some(nearest.first), nearest.second];
+                if let Some(later) =
+                    later.into_iter().flatten().find(|later| later.writer != writer)
+                {
+                    let Later { writer: after, read } = later;
+                    forced.push(Forced { before: writer, after, read });
+                }
+            };
+            let written = index.written_by(writer);
+            if written.len() <= nearest.len() {
+                written.iter().filter_map(|key| nearest.get(key)).for_each(&mut force);
+            } else {
+                let both = nearest.iter().filter(|entry| written.binary_search(entry.0).is_ok());
+                both.for_each(|entry| force(entry.1));
+            }
+        }
+        let later = Later { writer, read: ReadId(position) };
+        nearest
+            .entry(read.key)
+            .and_modify(|nearest| {
+                if nearest.first.writer != writer {
+                    *nearest = Nearest { first: later, second: Some(nearest.first) };
+                }
+            })
+            .or_insert(Nearest { first: later, second: None });
+    }
+}
+
+pub(super) fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
+    let reader = facts.reader(forced);
+    let start = facts.index.read_range(reader).start;
+    (start..forced.read.0)
+        .map(|read| facts.index.read(ReadId(read)))
+        .find(|read| read.origin == Origin::Txn(forced.before))
+        .map(|read| Edge {
+            before: forced.before,
+            after: reader,
+            reason: Reason::ReadsFrom { read: read.op, key: read.key },
+        })
+        .into_iter()
+        .collect()
+}

@@ -1,0 +1,515 @@
+//! Reading the text format, line by line.
+
+use super::VERSION;
+use super::scan::{Fault, Line, Scope};
+use crate::builder::{DraftTxn, HistoryBuilder};
+use crate::error::{Place, ReadError, excerpt};
+use crate::format::Input;
+use crate::history::{
+    ALWAYS, Interval, NEVER, OpKind, Outcome, PositionUnit, Timestamp, Timestamps, TxnTimes,
+    VersionChain,
+};
+use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::value::{Value, Values};
+use hashbrown::HashMap;
+
+pub(super) fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
+    let mut source = input.file()?;
+    let file = source.name().to_owned();
+    builder.position_unit(PositionUnit::Line);
+    let mut reader = Reader { builder, elements: Vec::new(), serial: None };
+    let mut number = 0;
+    while let Some(bytes) = source.next_line()? {
+        number += 1;
+        let place = Place::Line(number);
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            ReadError::expected(&file, place, "UTF-8 text", &bytes[error.valid_up_to()..])
+        })?;
+        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        reader.builder.position(number.min(u64::from(u32::MAX)) as u32);
+        let text = text.trim_ascii();
+        reader.line(text, number).map_err(|fault| describe(&file, place, text, &fault))?;
+    }
+    reader.finish(&file)
+}
+
+fn describe(file: &str, place: Place, text: &str, fault: &Fault) -> ReadError {
+    let mut rest = Line::new(&text[fault.at..]);
+    let found = match rest.token() {
+        "" if rest.rest().is_empty() => "the end of the line".into(),
+        "" => "a space".into(),
+        token => excerpt(token.as_bytes()),
+    };
+    let error =
+        ReadError::new(file, format!("expected {}, found {found}", fault.expected)).at(place);
+    match fault.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+struct Reader<'a> {
+    builder: &'a mut HistoryBuilder,
+    /// Scratch for the elements of one list.
+    elements: Vec<Value>,
+    /// Names with their lines: most are of transactions that come later.
+    serial: Option<Vec<(String, u64)>>,
+}
+
+/// What stands before a transaction's operations.
+pub(super) struct Head {
+    session: Value,
+    name: Value,
+    interval: Option<Interval>,
+    times: Option<TxnTimes>,
+    timestamps: Option<Timestamps>,
+}
+
+/// Reads up to the colon, included.
+pub(super) fn head(line: &mut Line<'_>, values: &mut Values) -> Result<Head, Fault> {
+    let start = line.at();
+    let session = line.value(values, Scope::Session).map_err(|_| {
+        Fault::new(start, "`SESSION: operations`, a declaration or a comment")
+            .hint("a session's name of other characters than letters, digits and `_-.` is quoted")
+    })?;
+    let mut head =
+        Head { session, name: Value::NIL, interval: None, times: None, timestamps: None };
+    if line.take(b'/') {
+        head.name = line.value(values, Scope::Plain)?;
+    }
+    line.spaces();
+    if line.take(b'@') {
+        let invoked = line.time(ALWAYS)?;
+        line.dots()?;
+        let second = line.time(NEVER)?;
+        if line.take_text("..") {
+            let committing = line.time(ALWAYS)?;
+            line.dots()?;
+            let completed = line.time(NEVER)?;
+            head.times = Some(TxnTimes {
+                begin: Interval { invoked, completed: second },
+                commit: Interval { invoked: committing, completed },
+            });
+        } else {
+            head.interval = Some(Interval { invoked, completed: second });
+        }
+        line.spaces();
+    }
+    if line.take_text("ts=") {
+        let start = timestamp(line)?;
+        line.dots()?;
+        let commit = timestamp(line)?;
+        head.timestamps = Some(Timestamps { start, commit });
+        line.spaces();
+    }
+    let at = line.at();
+    if !line.take(b':') {
+        return Err(Fault::new(at, "`:` and operations after the session"));
+    }
+    Ok(head)
+}
+
+fn timestamp(line: &mut Line<'_>) -> Result<Timestamp, Fault> {
+    let physical = line.natural()?;
+    let mut logical = 0;
+    if !line.rest().starts_with("..") && line.take(b'.') {
+        logical = line.natural()?;
+    }
+    Ok(Timestamp { physical, logical })
+}
+
+impl Reader<'_> {
+    fn line(&mut self, text: &str, number: u64) -> Result<(), Fault> {
+        let mut line = Line::new(text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        if text.starts_with('#') {
+            return version(&mut line);
+        }
+        match line.declaration() {
+            None => self.transaction(&mut line),
+            Some("init") => self.init(&mut line),
+            Some("session") => self.session(&mut line),
+            Some("order") => self.order(&mut line),
+            Some("serial") => self.serial(&mut line, number),
+            Some(_) => self.event(&mut line),
+        }
+    }
+
+    fn value(&mut self, line: &mut Line<'_>) -> Result<Value, Fault> {
+        line.value(self.builder.values(), Scope::Plain)
+    }
+
+    fn init(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        while !line.is_over() {
+            let name = if line.take(b'*') { None } else { Some(self.value(line)?) };
+            line.punctuation(b'=', "`=` and an initial value")?;
+            let value = self.value(line)?;
+            match name {
+                None => self.builder.initial_default(value),
+                Some(name) => {
+                    let key = self.builder.key(name);
+                    self.builder.initial(key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        let label = line.value(self.builder.values(), Scope::Session)?;
+        let session = self.builder.session(label);
+        while !line.is_over() {
+            let at = line.at();
+            let word = line.letters();
+            if !matches!(word, "endpoint" | "origin") || !line.spaces() {
+                return Err(Fault::new(at, "`endpoint SERVER` or `origin FILE`"));
+            }
+            let value = self.address(line)?;
+            if word == "endpoint" {
+                self.builder.endpoint(session, value);
+            } else {
+                self.builder.origin(session, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value, or a text like `db1:5432` up to the next space.
+    fn address(&mut self, line: &mut Line<'_>) -> Result<Value, Fault> {
+        let token = Line::new(line.rest()).token();
+        if super::is_plain_address(token) {
+            line.token();
+            return Ok(self.builder.values().text(token));
+        }
+        self.value(line)
+    }
+
+    fn order(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        let name = self.value(line)?;
+        let key = self.builder.key(name);
+        line.spaces();
+        let complete = line.take_text("complete");
+        line.punctuation(b':', "`:` and values in the order they were installed")?;
+        let mut values = Vec::new();
+        while !line.is_over() {
+            values.push(self.value(line)?);
+        }
+        self.builder.version_chain(VersionChain { key, values, complete });
+        Ok(())
+    }
+
+    fn serial(&mut self, line: &mut Line<'_>, number: u64) -> Result<(), Fault> {
+        line.punctuation(b':', "`:` and names of transactions")?;
+        let names = self.serial.get_or_insert_default();
+        while !line.is_over() {
+            names.push((line.token().to_owned(), number));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        let time = if line.take(b'?') { None } else { Some(line.integer()?) };
+        let at = line.at();
+        if !line.spaces() {
+            return Err(Fault::new(at, "what happened after the time"));
+        }
+        if line.peek() == Some(b'"') {
+            let text = line.quoted()?.into_owned();
+            line.end()?;
+            self.builder.event(time, text);
+        } else {
+            self.builder.event(time, line.rest().to_owned());
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        let head = head(line, self.builder.values())?;
+        let session = self.builder.session(head.session);
+        let txn = self.builder.begin(session);
+        if head.name != Value::NIL {
+            self.builder.label(txn, head.name);
+        }
+        if let Some(interval) = head.interval {
+            self.builder.interval(txn, interval);
+        }
+        if let Some(times) = head.times {
+            self.builder.times(txn, times);
+        }
+        if let Some(timestamps) = head.timestamps {
+            self.builder.timestamps(txn, timestamps);
+        }
+        line.spaces();
+        loop {
+            if line.is_over() {
+                return Ok(());
+            }
+            let start = line.at();
+            let word = line.letters();
+            if !line.take(b'(') {
+                return self.ending(line, txn, start);
+            }
+            self.operation(line, start, word)?;
+            self.suffixes(line)?;
+            if !matches!(line.peek(), None | Some(b' ' | b'\t')) {
+                return Err(Fault::new(line.at(), "a space after the operation"));
+            }
+        }
+    }
+
+    /// Outcome and error. The first word begins at `start` and has been read.
+    fn ending(&mut self, line: &mut Line<'_>, txn: DraftTxn, start: usize) -> Result<(), Fault> {
+        let mut word = line.since(start);
+        let outcome = match word {
+            "committed" => Some(Outcome::Committed),
+            "aborted" => Some(Outcome::Aborted),
+            "unknown" => Some(Outcome::Unknown),
+            _ => None,
+        };
+        let mut at = start;
+        if let Some(outcome) = outcome {
+            self.builder.outcome(txn, outcome);
+            if line.is_over() {
+                return Ok(());
+            }
+            at = line.at();
+            word = line.letters();
+        }
+        if word == "error" && line.spaces() {
+            let error = self.value(line)?;
+            self.builder.error(txn, error);
+            return line.end();
+        }
+        Err(match outcome {
+            None => unknown_operation(at),
+            Some(_) => Fault::new(at, "`error TEXT` or the end of the line after the outcome"),
+        })
+    }
+
+    /// An operation whose name and opening parenthesis have been read.
+    fn operation(&mut self, line: &mut Line<'_>, start: usize, name: &str) -> Result<(), Fault> {
+        let kind = match name {
+            "r" => OpKind::Read,
+            "w" => OpKind::Write,
+            "a" => OpKind::Append,
+            "i" => OpKind::Insert,
+            "d" => OpKind::Delete,
+            "c" => OpKind::Call,
+            "p" => return self.predicate(line, OpKind::PredicateRead),
+            "u" => return self.predicate(line, OpKind::PredicateUpdate),
+            _ => return Err(unknown_operation(start)),
+        };
+        line.spaces();
+        let name = self.value(line)?;
+        let key = self.builder.key(name);
+        line.spaces();
+        if kind == OpKind::Delete && line.take(b')') {
+            self.builder.op(kind, key, Value::NIL);
+            return Ok(());
+        }
+        line.punctuation(b',', "`,` and a value after the key")?;
+        match line.peek() {
+            Some(b'[') if kind == OpKind::Read => {
+                self.list(line)?;
+                self.builder.read_list(key, &self.elements);
+            }
+            Some(b'!') if kind == OpKind::Read => {
+                line.take(b'!');
+                let value = self.value(line)?;
+                self.builder.op(OpKind::ReadOther, key, value);
+            }
+            _ => {
+                let value = self.value(line)?;
+                self.builder.op(kind, key, value);
+            }
+        }
+        close(line)
+    }
+
+    /// Reads a list into `self.elements`.
+    fn list(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        line.take(b'[');
+        self.elements.clear();
+        loop {
+            line.spaces();
+            if line.take(b']') {
+                return Ok(());
+            }
+            let element = line.value(self.builder.values(), Scope::Plain).map_err(|fault| {
+                Fault { expected: format!("{} or `]`", fault.expected), ..fault }
+            })?;
+            self.elements.push(element);
+        }
+    }
+
+    fn predicate(&mut self, line: &mut Line<'_>, kind: OpKind) -> Result<(), Fault> {
+        line.spaces();
+        let condition = self.condition(line)?;
+        let mut rows = Vec::new();
+        for matched in [true, false] {
+            line.spaces();
+            if !line.take(b';') {
+                break;
+            }
+            line.spaces();
+            while !matches!(line.peek(), None | Some(b';' | b')')) {
+                let name = self.value(line)?;
+                let key = self.builder.key(name);
+                line.punctuation(b'=', "`=` and the row's value after its key")?;
+                let value = self.value(line)?;
+                rows.push(PredicateRow { key, value, matched });
+                line.spaces();
+            }
+        }
+        self.builder.predicate(kind, Predicate { condition, rows });
+        close(line)
+    }
+
+    fn condition(&mut self, line: &mut Line<'_>) -> Result<Condition, Fault> {
+        let start = line.at();
+        let word = line.letters();
+        let unknown = || {
+            Fault::new(
+                start,
+                "`all`, `value = V`, `value mod M = R`, `key LOW..HIGH`, \
+                 `column C LOW..HIGH` or `where \"TEXT\"`",
+            )
+        };
+        if word == "all" {
+            return Ok(Condition::All);
+        }
+        if !line.spaces() {
+            return Err(unknown());
+        }
+        match word {
+            "value" => self.condition_on_value(line),
+            "key" => {
+                let (low, high) = self.bounds(line)?;
+                Ok(Condition::KeyRange { low, high })
+            }
+            "column" => {
+                let column = self.value(line)?;
+                line.spaces();
+                let (low, high) = self.bounds(line)?;
+                Ok(Condition::ColumnRange { column, low, high })
+            }
+            "where" => Ok(Condition::Notation(self.value(line)?)),
+            _ => Err(unknown()),
+        }
+    }
+
+    fn condition_on_value(&mut self, line: &mut Line<'_>) -> Result<Condition, Fault> {
+        let at = line.at();
+        if line.take_text("mod") && line.spaces() {
+            let at = line.at();
+            let modulus = line.natural()?;
+            if modulus == 0 {
+                return Err(Fault::new(at, "a divisor of at least 1"));
+            }
+            line.punctuation(b'=', "`=` and a remainder")?;
+            let remainder = line.natural()?;
+            return Ok(Condition::Modulo { modulus, remainder });
+        }
+        if line.take(b'=') {
+            line.spaces();
+            return Ok(Condition::Equals(self.value(line)?));
+        }
+        Err(Fault::new(at, "`= V` or `mod M = R`"))
+    }
+
+    fn bounds(&mut self, line: &mut Line<'_>) -> Result<(Value, Value), Fault> {
+        let low = line.value(self.builder.values(), Scope::Bound)?;
+        line.dots()?;
+        let high = line.value(self.builder.values(), Scope::Bound)?;
+        Ok((low, high))
+    }
+
+    /// A row's columns and an operation's times, where there are any.
+    fn suffixes(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        if line.take(b'{') {
+            line.spaces();
+            while !line.take(b'}') {
+                let column = self.value(line)?;
+                line.punctuation(b'=', "`=` and the column's content after its name")?;
+                let content = self.value(line)?;
+                self.builder.row_column(column, content);
+                line.spaces();
+            }
+        }
+        if line.take(b'@') {
+            let invoked = line.time(ALWAYS)?;
+            line.dots()?;
+            let completed = line.time(NEVER)?;
+            self.builder.op_interval(Interval { invoked, completed });
+        }
+        Ok(())
+    }
+
+    fn finish(self, file: &str) -> Result<(), ReadError> {
+        let Some(serial) = self.serial else {
+            return Ok(());
+        };
+        let mut txns: HashMap<String, Named> = HashMap::new();
+        for (number, (txn, name)) in self.builder.draft_names().enumerate() {
+            txns.insert(format!("@{}", number + 1), Named::Once(txn));
+            txns.entry(name).and_modify(|named| *named = Named::Shared).or_insert(Named::Once(txn));
+        }
+        let mut order = Vec::with_capacity(serial.len());
+        for (name, line) in serial {
+            let fail = |expected: &str| {
+                ReadError::expected(file, Place::Line(line), expected, name.as_bytes())
+            };
+            match txns.insert(name.clone(), Named::Listed) {
+                Some(Named::Once(txn)) => order.push(txn),
+                Some(Named::Listed) => return Err(fail("each transaction once")),
+                Some(Named::Shared) => {
+                    return Err(fail("a name that only one transaction has")
+                        .hint("`@3` is the third transaction of the file, whatever its name"));
+                }
+                None => {
+                    return Err(fail("the name of a transaction")
+                        .hint("`A` or `A.2` by session and place, or its own label"));
+                }
+            }
+        }
+        self.builder.total_order(order);
+        Ok(())
+    }
+}
+
+/// What a name in a serialization order stands for.
+enum Named {
+    Once(DraftTxn),
+    Shared,
+    Listed,
+}
+
+fn unknown_operation(at: usize) -> Fault {
+    Fault::new(at, "`r(key,value)`, `w(key,value)`, another operation or an outcome")
+}
+
+fn close(line: &mut Line<'_>) -> Result<(), Fault> {
+    line.spaces();
+    let at = line.at();
+    if line.take(b')') {
+        return Ok(());
+    }
+    Err(Fault::new(at, "`)`"))
+}
+
+/// Refuses versions to come. Other comments mean nothing.
+fn version(line: &mut Line<'_>) -> Result<(), Fault> {
+    line.take(b'#');
+    line.spaces();
+    if !line.take_text("isolde-history") || !line.spaces() {
+        return Ok(());
+    }
+    let at = line.at();
+    match line.natural() {
+        Ok(VERSION) => line.end(),
+        _ => Err(Fault::new(at, format!("version {VERSION} of the format"))
+            .hint("a newer isolde may have written it")),
+    }
+}
