@@ -1,0 +1,192 @@
+//! What a check found: one versioned [`Report`], shown as text or JSON.
+
+mod json;
+mod lattice;
+mod prose;
+mod terminal;
+
+pub use json::to_json;
+pub use prose::{Prose, explain};
+pub use terminal::{Detail, to_text};
+
+use isolde::{Anomaly, Level, Verdict};
+use isolde_history::{History, Index, Outcome};
+use serde::Serialize;
+
+/// The version of the report's JSON form; it grows when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Everything a check found about one history.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version of this program.
+    pub version: &'static str,
+    /// The file, as it was named.
+    pub file: String,
+    /// Its format.
+    pub format: String,
+    /// How large the history is.
+    pub history: Size,
+    /// The verdicts, from weak to strong.
+    #[serde(serialize_with = "json::as_map")]
+    pub levels: Vec<LevelReport>,
+    /// Levels that hold and imply every other level that holds.
+    pub strongest: Vec<&'static str>,
+    /// Levels that do not hold and are implied by every other level that does not.
+    pub weakest_violated: Vec<&'static str>,
+    /// Anomalies that refute none of the levels asked for.
+    pub remarks: Vec<AnomalyReport>,
+}
+
+/// How large a history is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Sessions.
+    pub sessions: usize,
+    /// Transactions, whatever their outcome.
+    pub transactions: usize,
+    /// Operations.
+    pub operations: usize,
+    /// Keys.
+    pub keys: usize,
+    /// Transactions that committed.
+    pub committed: usize,
+    /// Transactions that aborted.
+    pub aborted: usize,
+    /// Transactions whose outcome is not known.
+    pub unknown: usize,
+}
+
+/// One level's verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelReport {
+    /// The level's name.
+    #[serde(skip)]
+    pub level: &'static str,
+    /// `satisfied`, `violated` or `unknown`.
+    pub verdict: &'static str,
+    /// What shows a violation.
+    pub anomalies: Vec<AnomalyReport>,
+    /// Why the level is not decided, or which other level decided it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time spent on this level alone.
+    pub seconds: f64,
+}
+
+/// One anomaly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnomalyReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Adya's or Elle's name, where they have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// The transactions involved.
+    pub transactions: Vec<String>,
+    /// Why, one sentence a line.
+    pub explanation: String,
+}
+
+/// A level, its verdict and the seconds it took.
+pub type Decided = (Level, Verdict, f64);
+
+/// At most this many anomalies are reported for a level; the rest are counted.
+pub const ANOMALIES_MAX: usize = 10;
+
+impl Report {
+    /// A report on the verdicts for a history read from `file`.
+    pub fn new(
+        history: &History,
+        index: &Index,
+        (file, format): (&str, &str),
+        decided: &[Decided],
+        found: &[Anomaly],
+    ) -> Report {
+        let prose = Prose::new(history, index, file);
+        let levels: Vec<LevelReport> =
+            decided.iter().map(|decided| level_report(&prose, decided)).collect();
+        let shown = |anomaly: &Anomaly| {
+            decided.iter().any(|(_, verdict, _)| match verdict {
+                Verdict::Violated(violated) => violated.anomalies.contains(anomaly),
+                _ => false,
+            })
+        };
+        let mut remarks: Vec<AnomalyReport> = Vec::new();
+        for anomaly in found.iter().filter(|anomaly| !shown(anomaly)).take(ANOMALIES_MAX) {
+            remarks.push(anomaly_report(&prose, anomaly));
+        }
+        Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            file: file.to_owned(),
+            format: format.to_owned(),
+            history: Size::of(history),
+            strongest: lattice::strongest(decided),
+            weakest_violated: lattice::weakest_violated(decided),
+            levels,
+            remarks,
+        }
+    }
+}
+
+fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
+    let mut report = LevelReport {
+        level: level.name(),
+        verdict: verdict.name(),
+        anomalies: Vec::new(),
+        reason: None,
+        seconds: *seconds,
+    };
+    match verdict {
+        Verdict::Satisfied(isolde::Satisfied::Implied(stronger)) => {
+            report.reason = Some(format!("implied by {}", stronger.name()));
+        }
+        Verdict::Satisfied(isolde::Satisfied::Definition) => {
+            report.reason = Some("all orders were tried".into());
+        }
+        Verdict::Satisfied(isolde::Satisfied::Order(_)) => {}
+        Verdict::Violated(violated) => {
+            let all = &violated.anomalies;
+            let shown = all.iter().take(ANOMALIES_MAX);
+            report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly)).collect();
+            report.reason = match violated.settled_by {
+                Some(weaker) => Some(format!("{} is violated", weaker.name())),
+                None if all.is_empty() => Some("all orders were tried, none explains it".into()),
+                None if all.len() > ANOMALIES_MAX => {
+                    Some(format!("{} of {} anomalies are shown", ANOMALIES_MAX, all.len()))
+                }
+                None => None,
+            };
+        }
+        Verdict::Unknown(reason) => report.reason = Some(reason.to_string()),
+    }
+    report
+}
+
+fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly) -> AnomalyReport {
+    AnomalyReport {
+        name: anomaly.kind.name(),
+        code: anomaly.kind.code(),
+        transactions: anomaly.txns.iter().map(|&txn| prose.txn(txn)).collect(),
+        explanation: explain(prose, anomaly),
+    }
+}
+
+impl Size {
+    /// The size of a history.
+    pub fn of(history: &History) -> Size {
+        let count = |wanted| history.outcomes().iter().filter(|&&it| it == wanted).count();
+        Size {
+            sessions: history.session_count(),
+            transactions: history.txn_count(),
+            operations: history.op_count(),
+            keys: history.key_count(),
+            committed: count(Outcome::Committed),
+            aborted: count(Outcome::Aborted),
+            unknown: count(Outcome::Unknown),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Anomalies in words: who saw what, and what follows from it.
+
+use isolde::{Anomaly, AnomalyKind, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde_history::{
+    Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
+    VersionStep,
+};
+
+/// What prose needs to name things.
+pub struct Prose<'a> {
+    history: &'a History,
+    index: &'a Index,
+    file: &'a str,
+}
+
+impl<'a> Prose<'a> {
+    /// Prose about a history read from `file`.
+    pub fn new(history: &'a History, index: &'a Index, file: &'a str) -> Self {
+        Prose { history, index, file }
+    }
+
+    /// The name of a transaction.
+    pub fn txn(&self, txn: TxnId) -> String {
+        if txn == INITIAL { "the initial state".into() } else { self.history.txn_name(txn) }
+    }
+
+    fn key(&self, key: KeyId) -> String {
+        self.history.datum(self.history.key_name(key)).to_string()
+    }
+
+    fn value(&self, value: Value) -> String {
+        self.history.datum(value).to_string()
+    }
+
+    /// What an operation saw or wrote, as `x = 1`.
+    fn content(&self, op: OpId, key: KeyId) -> String {
+        let name = self.key(key);
+        let it = self.history.op(op);
+        match it.kind {
+            OpKind::ReadList => format!("{name} = {}", self.list(op)),
+            OpKind::PredicateRead | OpKind::PredicateUpdate => {
+                let predicate = self.history.predicate(op);
+                match predicate.rows.iter().find(|row| row.key == key) {
+                    Some(row) => format!("{name} = {}", self.value(row.value)),
+                    None => name,
+                }
+            }
+            OpKind::ReadOther => format!("{name} other than {}", self.value(it.value)),
+            OpKind::Delete if it.value == Value::NIL => format!("{name} deleted"),
+            _ => format!("{name} = {}", self.value(it.value)),
+        }
+    }
+
+    /// A list, its middle left out if it is long.
+    fn list(&self, op: OpId) -> String {
+        const ENDS: usize = 6;
+        let list = self.history.list(op);
+        let show = |elements: &[Value]| {
+            elements.iter().map(|&element| self.value(element)).collect::<Vec<_>>().join(" ")
+        };
+        if list.len() <= 2 * ENDS {
+            return format!("[{}]", show(list));
+        }
+        let (head, tail) = (&list[..ENDS], &list[list.len() - ENDS..]);
+        format!("[{} … {}] ({} elements)", show(head), show(tail), list.len())
+    }
+
+    /// Where an operation stands, in parentheses.
+    fn place(&self, ops: &[OpId]) -> String {
+        let places: Vec<String> = ops.iter().map(|&op| self.history.position(op).to_string()).collect();
+        let session = |op: OpId| self.history.session_of(self.history.txn_of(op));
+        let file = match ops.first().map(|&op| self.history.datum(self.history.origin(session(op)))) {
+            Some(Datum::Text(origin)) => origin.to_owned(),
+            _ => self.file.rsplit('/').next().unwrap_or(self.file).to_owned(),
+        };
+        match self.history.position_unit() {
+            PositionUnit::Line => format!("({file}:{})", places.join(", ")),
+            PositionUnit::Record => format!("({file}, record {})", places.join(", ")),
+            PositionUnit::Index => format!("({file}, index {})", places.join(", ")),
+        }
+    }
+
+    fn at(&self, op: OpId) -> String {
+        self.place(&[op])
+    }
+}
+
+/// Why an anomaly is one: sentences on lines of their own.
+pub fn explain(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
+    match &anomaly.evidence {
+        Evidence::Operations { key, ops } => by_operations(prose, anomaly.kind, *key, ops),
+        Evidence::Cycle(cycle) => by_cycle(prose, cycle),
+    }
+}
+
+fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId]) -> String {
+    let txn = |op: OpId| prose.txn(prose.history.txn_of(op));
+    let read = ops[0];
+    let saw = format!("{} read {} {}", txn(read), prose.content(read, key), prose.at(read));
+    let other = ops.get(1).copied();
+    let wrote = |op: OpId| format!("{} {}", prose.content(op, key), prose.at(op));
+    match (kind, other) {
+        (AnomalyKind::AbortedRead, Some(write)) => {
+            format!("{saw}\n{} wrote {} and was aborted", txn(write), wrote(write))
+        }
+        (AnomalyKind::IntermediateRead, Some(write)) => {
+            let last = ops.get(2).map_or(String::new(), |&last| wrote(last));
+            format!("{saw}\n{} wrote {} and later {last}", txn(write), wrote(write))
+        }
+        (AnomalyKind::FutureRead, Some(write)) => {
+            format!("{saw}\n{} itself wrote it only later: {}", txn(write), wrote(write))
+        }
+        (AnomalyKind::NotMyOwnWrite, Some(write)) => {
+            format!("{} had written {}\n{saw}", txn(write), wrote(write))
+        }
+        (AnomalyKind::NotMyLastWrite, Some(write)) => {
+            format!("{} had last written {}\n{saw}, an earlier write of its own", txn(write), wrote(write))
+        }
+        (AnomalyKind::NonRepeatableRead, Some(second)) => {
+            format!("{saw}\nand later {}", wrote(second))
+        }
+        (AnomalyKind::DuplicateWrite, Some(second)) => format!(
+            "{} wrote {}\n{} wrote it too {}",
+            txn(read),
+            wrote(read),
+            txn(second),
+            prose.at(second)
+        ),
+        (AnomalyKind::IncompatibleOrder, Some(second)) => {
+            let other = format!("{} read {}", txn(second), wrote(second));
+            format!("{saw}\n{other}\nneither is a prefix of the other")
+        }
+        (AnomalyKind::DuplicateElements, _) => format!("{saw}: an element stands in it twice"),
+        (AnomalyKind::ResultSetMismatch, _) => mismatch(prose, key, read),
+        _ => format!("{saw}, which nobody wrote"),
+    }
+}
+
+fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
+    let predicate = prose.history.predicate(read);
+    let condition = predicate.condition.display(prose.history.values());
+    let reader = prose.txn(prose.history.txn_of(read));
+    let row = predicate.rows.iter().find(|row| row.key == key);
+    let matched = row.is_some_and(|row| row.matched);
+    let (did, does) =
+        if matched { ("returned", "does not meet") } else { ("did not return", "meets") };
+    let (content, at) = (prose.content(read, key), prose.at(read));
+    format!("{reader} selected rows with {condition} and {did} {content}, which {does} it {at}")
+}
+
+fn by_cycle(prose: &Prose<'_>, cycle: &Cycle) -> String {
+    let mut lines: Vec<String> = cycle.edges.iter().flat_map(|edge| because(prose, edge)).collect();
+    let chain: Vec<String> = cycle.edges.iter().map(|edge| prose.txn(edge.before)).collect();
+    let first = chain[0].clone();
+    lines.push(match chain.len() {
+        1 => format!("so {first} would have to come before itself: no order exists"),
+        _ => format!("so {} before {first}: no order exists", chain.join(" before ")),
+    });
+    lines.join("\n")
+}
+
+/// The sentences for one step of a cycle.
+fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    match &edge.reason {
+        Reason::InitialFirst => vec![format!("nothing comes before the initial state")],
+        Reason::Session => vec![format!("{before} ran before {after} in the same session")],
+        Reason::ReadsFrom { read, key } => {
+            let (content, at) = (prose.content(*read, *key), prose.at(*read));
+            vec![format!("{after} read {content} from {before} {at}")]
+        }
+        Reason::Version(step) => vec![version(prose, step)],
+        Reason::Overwritten { reader, read, key, visible } => {
+            let reader = prose.txn(*reader);
+            let mut lines: Vec<String> =
+                visible.iter().flat_map(|step| because(prose, step)).collect();
+            let mut ops = vec![*read];
+            let write = prose.index.final_write(prose.history, edge.before, *key);
+            ops.extend(write);
+            let (content, name) = (prose.content(*read, *key), prose.key(*key));
+            let from = if edge.after == INITIAL {
+                "as it was initially".to_owned()
+            } else {
+                format!("from {after}")
+            };
+            lines.push(format!(
+                "{reader} saw {before}, which writes {name}, yet read {content} {from} {}",
+                prose.place(&ops)
+            ));
+            lines.push(format!("so {before} was overwritten: {before} before {after}"));
+            lines
+        }
+    }
+}
+
+fn version(prose: &Prose<'_>, step: &VersionStep) -> String {
+    let (before, after) = (prose.txn(step.before), prose.txn(step.after));
+    let key = prose.key(step.key);
+    match step.evidence {
+        VersionEvidence::ListRead(read) => {
+            let (reader, at) = (prose.txn(prose.history.txn_of(read)), prose.at(read));
+            format!("{before} appended to {key} before {after}, as {reader} read it {at}")
+        }
+        VersionEvidence::NotInList(read) => {
+            let (reader, at) = (prose.txn(prose.history.txn_of(read)), prose.at(read));
+            format!(
+                "{before} appended to {key} before {after}, whose element the longest list, \
+                 read by {reader}, does not have {at}"
+            )
+        }
+        VersionEvidence::Given => {
+            format!("the database installed {key} of {before} before that of {after}")
+        }
+    }
+}
