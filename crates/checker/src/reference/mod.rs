@@ -6,9 +6,9 @@
 //!
 //! **Method.** A history leaves open which write a read saw (where values repeat),
 //! in which order transactions committed and in which order versions were
-//! installed. All of it is tried: [`observation`] lists the choices of writers,
-//! [`execution`] says what one choice means and which reads explain themselves by
-//! no choice of orders, [`commit_order`] and [`event_graph`] try the orders. A level
+//! installed. All of it is tried: `observation` lists the choices of writers,
+//! `execution` says what one choice means and which reads explain themselves by
+//! no choice of orders, `commit_order` and `event_graph` try the orders. A level
 //! is satisfied if some combination satisfies it.
 //!
 //! **Initial state.** An initial transaction precedes everything. It writes the

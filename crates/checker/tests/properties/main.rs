@@ -1,0 +1,5 @@
+//! Properties of the engines, on every small history and on random larger ones.
+
+mod implications;
+mod operational;
+mod support;

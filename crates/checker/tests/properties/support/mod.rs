@@ -1,0 +1,29 @@
+//! Histories for comparing engines and for properties: all small ones, and random ones.
+//!
+//! Both come as text, so that a failure shows what failed.
+
+mod enumerate;
+mod random;
+
+pub(crate) use enumerate::every_history;
+pub(crate) use random::random_history;
+
+use isolde_history::History;
+use isolde_history::format::parse_text;
+
+/// The history written in `text`.
+pub(crate) fn history(text: &str) -> History {
+    parse_text(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// How large histories get.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "a limit says which end it is")]
+pub(crate) struct Size {
+    /// Transactions in all sessions together.
+    pub(crate) txns_max: usize,
+    /// Operations of one transaction, at least one.
+    pub(crate) ops_max: usize,
+    /// Registers, at most three; random histories have as many lists.
+    pub(crate) keys_max: usize,
+}
