@@ -419,11 +419,7 @@ fn what_is_too_large_or_not_defined_is_unknown() {
         Level::Causal,
         "the history has 8 transactions that count, more than 7",
     );
-    check_unknown(
-        "A: w(x,1)",
-        Level::StrictSerializable,
-        "the history has no times",
-    );
+    check_unknown("A: w(x,1)", Level::StrictSerializable, "the history has no times");
     check_unknown(
         "A @1..2: w(x,1) r(x,1)",
         Level::Linearizable,

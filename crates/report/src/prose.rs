@@ -67,9 +67,11 @@ impl<'a> Prose<'a> {
 
     /// Where an operation stands, in parentheses.
     fn place(&self, ops: &[OpId]) -> String {
-        let places: Vec<String> = ops.iter().map(|&op| self.history.position(op).to_string()).collect();
+        let places: Vec<String> =
+            ops.iter().map(|&op| self.history.position(op).to_string()).collect();
         let session = |op: OpId| self.history.session_of(self.history.txn_of(op));
-        let file = match ops.first().map(|&op| self.history.datum(self.history.origin(session(op)))) {
+        let file = match ops.first().map(|&op| self.history.datum(self.history.origin(session(op))))
+        {
             Some(Datum::Text(origin)) => origin.to_owned(),
             _ => self.file.rsplit('/').next().unwrap_or(self.file).to_owned(),
         };
@@ -114,7 +116,11 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             format!("{} had written {}\n{saw}", txn(write), wrote(write))
         }
         (AnomalyKind::NotMyLastWrite, Some(write)) => {
-            format!("{} had last written {}\n{saw}, an earlier write of its own", txn(write), wrote(write))
+            format!(
+                "{} had last written {}\n{saw}, an earlier write of its own",
+                txn(write),
+                wrote(write)
+            )
         }
         (AnomalyKind::NonRepeatableRead, Some(second)) => {
             format!("{saw}\nand later {}", wrote(second))

@@ -67,16 +67,20 @@ fn head(out: &mut String, report: &Report) {
         out,
         format_args!(
             "{}: {} transactions ({outcomes}) in {} sessions, {} operations on {} keys ({})\n",
-            report.file, size.transactions, size.sessions, size.operations, size.keys, report.format
+            report.file,
+            size.transactions,
+            size.sessions,
+            size.operations,
+            size.keys,
+            report.format
         ),
     );
 }
 
 /// A level settled by a weaker one that is shown itself is not explained again.
 fn shows_anomalies(report: &Report, level: &LevelReport) -> bool {
-    let explained = |other: &LevelReport| {
-        other.level != level.level && other.anomalies == level.anomalies
-    };
+    let explained =
+        |other: &LevelReport| other.level != level.level && other.anomalies == level.anomalies;
     let earlier = report.levels.iter().take_while(|other| other.level != level.level);
     !level.anomalies.is_empty() && !earlier.into_iter().any(explained)
 }

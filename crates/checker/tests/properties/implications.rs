@@ -41,20 +41,13 @@ impl Seen {
         let both = |level: &Level| {
             self.satisfied[*level as usize] > 0 && self.violated[*level as usize] > 0
         };
-        Level::ALL
-            .into_iter()
-            .filter(|level| !both(level))
-            .collect()
+        Level::ALL.into_iter().filter(|level| !both(level)).collect()
     }
 }
 
 #[test]
 fn implications_hold_for_every_small_history() {
-    let size = Size {
-        txns_max: 3,
-        ops_max: 2,
-        keys_max: 2,
-    };
+    let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
     let mut seen = Seen::default();
     every_history(size, &mut |text| seen.check(text));
     // Registers alone never violate read uncommitted, and there are no times.
@@ -74,11 +67,7 @@ fn implications_hold_for_every_small_history() {
 
 #[test]
 fn implications_hold_for_random_histories() {
-    let size = Size {
-        txns_max: 6,
-        ops_max: 4,
-        keys_max: 3,
-    };
+    let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     let mut seen = Seen::default();
     for seed in 0..5_000 {
         seen.check(&random_history(seed, size));

@@ -40,12 +40,7 @@ enum Sessions {
 }
 
 const fn database(level: Level, pace: Pace, conflict: Conflict, sessions: Sessions) -> Database {
-    Database {
-        level,
-        begin_and_commit: pace,
-        writers_of_a_key: conflict,
-        sessions,
-    }
+    Database { level, begin_and_commit: pace, writers_of_a_key: conflict, sessions }
 }
 
 #[rustfmt::skip]
@@ -144,17 +139,11 @@ fn txns_of(history: &History) -> Vec<Txn> {
 
 #[test]
 fn a_level_holds_if_and_only_if_its_database_can_do_it() {
-    let size = Size {
-        txns_max: 3,
-        ops_max: 2,
-        keys_max: 2,
-    };
+    let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
     every_history(size, &mut |text| {
         let history = history(text);
         let txns = txns_of(&history);
-        let store: Store = (history.keys())
-            .map(|key| (history.initial(key), 0))
-            .collect();
+        let store: Store = (history.keys()).map(|key| (history.initial(key), 0)).collect();
         for database in DATABASES {
             let waiting = vec![Stage::Waiting; txns.len()];
             let expected = if can_happen(database, &txns, &store, &waiting) {

@@ -31,9 +31,8 @@ pub(crate) fn every_history(size: Size, visit: &mut dyn FnMut(&str)) {
 }
 
 fn every_txn(size: Size) -> Vec<Txn> {
-    let ops: Vec<Op> = (0..size.keys_max)
-        .flat_map(|key| [(key, Kind::Read), (key, Kind::Write)])
-        .collect();
+    let ops: Vec<Op> =
+        (0..size.keys_max).flat_map(|key| [(key, Kind::Read), (key, Kind::Write)]).collect();
     let mut longest: Vec<Txn> = vec![Vec::new()];
     let mut all = Vec::new();
     for _ in 0..size.ops_max {
@@ -87,9 +86,8 @@ fn is_representative(lengths: &[usize], txns: &[Txn]) -> bool {
         sessions.push(session);
         rest = others;
     }
-    let in_order = sessions
-        .windows(2)
-        .all(|pair| pair[0].len() != pair[1].len() || pair[0] <= pair[1]);
+    let in_order =
+        sessions.windows(2).all(|pair| pair[0].len() != pair[1].len() || pair[0] <= pair[1]);
     in_order && txns[0][0].0 == 0
 }
 

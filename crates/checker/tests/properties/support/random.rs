@@ -126,11 +126,8 @@ impl Run {
     fn txn(&mut self, number: usize) -> String {
         let session = ["A", "B", "C", "D"][self.sessions[number]];
         self.past.push(self.store.clone());
-        let mut view = if self.random.percent(30) {
-            self.random.pick(&self.past)
-        } else {
-            self.store.clone()
-        };
+        let mut view =
+            if self.random.percent(30) { self.random.pick(&self.past) } else { self.store.clone() };
         let mut effects = self.store.clone();
         let mut ops = String::new();
         for _ in 0..=self.random.below(self.features.ops) {

@@ -1,0 +1,252 @@
+//! `isolde check`: decide the levels of recorded histories.
+//!
+//! Without `--level` it is a report and not a gate: it exits 0 once every level is
+//! decided. With levels it passes only if all of them hold.
+
+use crate::exit::{Failure, Status};
+use crate::{input, limits, out, say};
+use clap::ValueEnum;
+use isolde::reference::{self, Reference};
+use isolde::{Check, Level, Limits, Satisfied, Unknown, Verdict, Violated, decided_levels};
+use isolde_history::{History, Index};
+use isolde_report::{Decided, Detail, Report, to_json, to_text};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Options of `isolde check`.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// Histories: files, or directories of client logs; `-` is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Pass only if this level holds; may be given several times [default: report all levels]
+    #[arg(long = "level", short, value_name = "LEVEL", value_parser = parse_level)]
+    levels: Vec<Level>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    /// Write the result to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What decides: the engine, or the definitions by brute force (small histories only)
+    #[arg(long, value_enum, default_value = "fast")]
+    engine: Engine,
+    /// What an undecided level means for the exit status: 0 or 1 instead of 2
+    #[arg(long, value_enum, value_name = "AS")]
+    unknown: Option<UnknownAs>,
+    /// Tell where the time went
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print the verdicts alone
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    input: input::Arguments,
+    #[command(flatten)]
+    limits: limits::Arguments,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    Fast,
+    Reference,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum UnknownAs {
+    Pass,
+    Fail,
+}
+
+pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
+    Level::parse(name).ok_or_else(|| {
+        let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
+        format!("expected a level, found `{name}`; levels are {}", names.join(", "))
+    })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.limits.apply_threads();
+    let mut worst = Status::Satisfied;
+    let mut results: Vec<String> = Vec::new();
+    for file in &arguments.files {
+        match one(file, arguments) {
+            Ok((text, status)) => {
+                worst = worst.max(status);
+                results.push(text);
+            }
+            Err(failure @ Failure::Read(_)) => {
+                say(&format!("isolde: {failure}"));
+                worst = Status::BadInput;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    let text = match arguments.format {
+        OutputFormat::Text => results.join("\n"),
+        OutputFormat::Json if results.len() == 1 => results.concat() + "\n",
+        OutputFormat::Json => format!("[{}]\n", results.join(",\n")),
+    };
+    match &arguments.output {
+        None => out(&text)?,
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
+    }
+    Ok(worst)
+}
+
+/// The result for one history. With a time limit the work is done on another
+/// thread, and this one answers when the time is up, whatever the work is at.
+fn one(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> {
+    const GRACE: Duration = Duration::from_millis(200);
+    let start = Instant::now();
+    let Some(deadline) = arguments.limits.deadline(start) else {
+        return checked(file, arguments, start);
+    };
+    let (sender, receiver) = mpsc::channel();
+    let (path, options) = (file.to_owned(), arguments.clone());
+    std::thread::spawn(move || {
+        // The receiver is gone only if the time was up.
+        let _ = sender.send(checked(&path, &options, start));
+    });
+    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => Ok(timed_out(file, arguments)),
+        Err(RecvTimeoutError::Disconnected) => {
+            unreachable!("the worker sends its result before it ends")
+        }
+    }
+}
+
+/// The result where not even reading and indexing ended in time.
+fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
+    let limit = Unknown::Limit("the time limit was reached before the history was indexed".into());
+    let decided: Vec<Decided> = levels_of(arguments)
+        .into_iter()
+        .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
+        .collect();
+    let name = file.display().to_string();
+    let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
+    let index = Index::new(&history);
+    let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
+    (printed(&report, arguments), status_of(&decided, arguments))
+}
+
+fn levels_of(arguments: &Arguments) -> Vec<Level> {
+    let mut levels = match (arguments.levels.is_empty(), arguments.engine) {
+        (false, _) => arguments.levels.clone(),
+        (true, Engine::Fast) => decided_levels(),
+        (true, Engine::Reference) => Level::ALL.to_vec(),
+    };
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+fn checked(
+    file: &Path,
+    arguments: &Arguments,
+    start: Instant,
+) -> Result<(String, Status), Failure> {
+    let memory_max = arguments.limits.memory_max();
+    let (history, format) = input::read(file, &arguments.input, memory_max)?;
+    let read_at = Instant::now();
+    let index = Index::new(&history);
+    let indexed_at = Instant::now();
+    let name =
+        if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let deadline = arguments.limits.deadline(start);
+    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let used = history.memory() + index.memory();
+    let limits = Limits {
+        stop: &stop,
+        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
+    };
+    let mut check = Check::new(&history, &index, &limits);
+    let decided = match arguments.engine {
+        Engine::Fast => decide(&mut check, &levels_of(arguments)),
+        Engine::Reference => by_definition(&history, &levels_of(arguments)),
+    };
+    if arguments.verbose {
+        let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
+        say(&format!(
+            "isolde: {name}: read {:.3} s, index {:.3} s, decide {:.3} s; history {} MiB, index {} MiB",
+            seconds(start, read_at),
+            seconds(read_at, indexed_at),
+            indexed_at.elapsed().as_secs_f64(),
+            history.memory() >> 20,
+            index.memory() >> 20,
+        ));
+        for (level, verdict, seconds) in &decided {
+            say(&format!("isolde: {name}: {} {} in {seconds:.3} s", level.name(), verdict.name()));
+        }
+    }
+    let report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
+    Ok((printed(&report, arguments), status_of(&decided, arguments)))
+}
+
+/// Strong levels first: what holds for them holds for the weaker ones.
+fn decide(check: &mut Check<'_>, levels: &[Level]) -> Vec<Decided> {
+    let mut seconds = vec![0.0; levels.len()];
+    for (level, seconds) in levels.iter().zip(&mut seconds).rev() {
+        let start = Instant::now();
+        let _ = check.decide(*level);
+        *seconds = start.elapsed().as_secs_f64();
+    }
+    levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
+}
+
+fn by_definition(history: &History, levels: &[Level]) -> Vec<Decided> {
+    let decide = |&level: &Level| {
+        let start = Instant::now();
+        let verdict = match reference::decide(history, level) {
+            Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
+            Reference::Violated => {
+                Verdict::Violated(Violated { anomalies: Vec::new(), settled_by: None })
+            }
+            Reference::Unknown(reason) => Verdict::Unknown(Unknown::Unsupported(reason)),
+        };
+        (level, verdict, start.elapsed().as_secs_f64())
+    };
+    levels.iter().map(decide).collect()
+}
+
+fn printed(report: &Report, arguments: &Arguments) -> String {
+    if arguments.format == OutputFormat::Json {
+        return to_json(report);
+    }
+    let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
+    let gate = arguments.levels.is_empty().then(|| gate(report)).flatten();
+    to_text(report, detail, gate.as_deref())
+}
+
+/// The command that fails once what holds now no longer holds.
+fn gate(report: &Report) -> Option<String> {
+    if report.strongest.is_empty() {
+        return None;
+    }
+    let levels: Vec<String> =
+        report.strongest.iter().map(|level| format!("--level {level}")).collect();
+    Some(format!("isolde check {} {}", report.file, levels.join(" ")))
+}
+
+fn status_of(decided: &[Decided], arguments: &Arguments) -> Status {
+    let gate = !arguments.levels.is_empty();
+    let worst = decided.iter().map(|(_, verdict, _)| match verdict {
+        Verdict::Violated(_) if gate => Status::Violated,
+        Verdict::Satisfied(_) | Verdict::Violated(_) => Status::Satisfied,
+        Verdict::Unknown(_) => match arguments.unknown {
+            None => Status::Unknown,
+            Some(UnknownAs::Pass) => Status::Satisfied,
+            Some(UnknownAs::Fail) => Status::Violated,
+        },
+    });
+    worst.max().unwrap_or(Status::Satisfied)
+}

@@ -1,0 +1,79 @@
+//! Exit statuses, and failures that are not verdicts.
+
+use isolde_history::ReadError;
+use isolde_history::format::WriteError;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// What `isolde --help` says about exit statuses.
+pub(crate) const HELP: &str = "\
+Exit status: 0 satisfied, 1 violated, 2 unknown, 3 bad usage or input.";
+
+/// How the program ends. Ordered by what wins when several histories are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Status {
+    Satisfied,
+    Unknown,
+    Violated,
+    BadInput,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(match status {
+            Status::Satisfied => 0,
+            Status::Violated => 1,
+            Status::Unknown => 2,
+            Status::BadInput => 3,
+        })
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The options make no sense.
+    Usage(String),
+    /// A history could not be read.
+    Read(ReadError),
+    /// A history could not be written.
+    Write(String, WriteError),
+    /// Standard output is gone.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// A reader that has seen enough closes the pipe; that is no bad input.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Status::Satisfied
+            }
+            _ => Status::BadInput,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) => out.write_str(message),
+            Failure::Read(error) => error.fmt(out),
+            Failure::Write(file, error) => write!(out, "{file}: {error}"),
+            Failure::Output(error) => write!(out, "standard output: {error}"),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Failure::Read(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}

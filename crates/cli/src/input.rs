@@ -1,0 +1,40 @@
+//! Options that say how a history is read, and reading it.
+
+use crate::exit::Failure;
+use isolde_history::History;
+use isolde_history::format::{self, Format, ReadOptions};
+use std::path::Path;
+
+/// How to read histories.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// The format of the files, if it is not to be found from their content
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// The value every key starts with, if not what the format says
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) initial: Option<u64>,
+}
+
+/// Reads one history, or standard input for `-`.
+pub(crate) fn read(
+    path: &Path,
+    arguments: &Arguments,
+    memory_max: Option<usize>,
+) -> Result<(History, &'static Format), Failure> {
+    let options = ReadOptions { memory_max, initial: arguments.initial };
+    let known = arguments.from.as_deref().map(by_name).transpose()?;
+    let input = format::open(path)?;
+    Ok(match known {
+        Some(known) => (format::read(known, input, options)?, known),
+        None => format::read_detected(input, options)?,
+    })
+}
+
+/// The format of this name.
+pub(crate) fn by_name(name: &str) -> Result<&'static Format, Failure> {
+    format::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = format::FORMATS.iter().map(|format| format.name).collect();
+        Failure::Usage(format!("expected a format ({}), found `{name}`", names.join(", ")))
+    })
+}

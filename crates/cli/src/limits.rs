@@ -1,0 +1,92 @@
+//! Limits of time and memory: how they are written and how they are kept.
+
+use std::time::{Duration, Instant};
+
+/// Time and memory that a check may use.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// Answer `unknown` for what is not decided after this long, such as 30s, 5m or 500ms
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Use no more memory than this, such as 4G or 500M [default: what is available]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<usize>,
+    /// Use this many threads [default: one per core]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) threads: Option<usize>,
+}
+
+impl Arguments {
+    /// Sets up the worker threads; once per process.
+    pub(crate) fn apply_threads(&self) {
+        if let Some(threads) = self.threads {
+            // Fails only if the pool exists already, and then it is as wished.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+        }
+    }
+
+    /// The memory limit: as given, or nine tenths of what the machine has to spare,
+    /// so that a history too large for it ends in a message and not in a kill.
+    pub(crate) fn memory_max(&self) -> Option<usize> {
+        self.memory.or_else(|| available_memory().map(|bytes| bytes / 10 * 9))
+    }
+
+    pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
+        self.timeout.map(|timeout| start + timeout)
+    }
+}
+
+fn available_memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let kibibytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("expected a time such as 30s, 5m, 2h or 500ms, found `{text}`");
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let milliseconds: u64 = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+fn parse_size(text: &str) -> Result<usize, String> {
+    let wrong = || format!("expected a size such as 4G, 500M or 100K, found `{text}`");
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let number: usize = text[..digits].parse().map_err(|_| wrong())?;
+    let unit: usize = match text[digits..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_need_a_number_and_a_known_unit() {
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(parse_size("4G"), Ok(4 << 30));
+        assert_eq!(parse_size("12"), Ok(12));
+        for wrong in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "18446744073709551615h"]
+        {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "G", "4T", "99999999999999999999", "18446744073709551615G"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The command line: `isolde COMMAND`.
+//!
+//! Results go to standard output, everything else to standard error. The exit
+//! status is the answer: see [`exit`].
+
+mod check;
+mod convert;
+mod exit;
+mod formats;
+mod input;
+mod limits;
+
+use clap::{Parser, Subcommand};
+use exit::Status;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Tells which isolation levels a database really gave its clients.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Decide the isolation levels of recorded histories
+    Check(check::Arguments),
+    /// Write a history in another format
+    Convert(convert::Arguments),
+    /// List the formats that are read and written
+    Formats(formats::Arguments),
+}
+
+const WHAT_TO_TYPE: &str = "\
+isolde tells which isolation levels a database really gave its clients.
+
+  isolde check FILE                   decide every level of a recorded history
+  isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde convert FILE --to plume      write it for another checker
+  isolde formats                      formats that are read and written
+
+`isolde help` lists all commands, `isolde COMMAND --help` their options.
+";
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are answers, everything else is bad usage.
+            let status = if error.use_stderr() { Status::BadInput } else { Status::Satisfied };
+            let _ = error.print();
+            return status.into();
+        }
+    };
+    let result = match arguments.command {
+        None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Convert(arguments)) => convert::run(&arguments),
+        Some(Command::Formats(arguments)) => formats::run(&arguments),
+    };
+    match result {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            say(&format!("isolde: {failure}"));
+            failure.status().into()
+        }
+    }
+}
+
+/// Writes a result to standard output.
+fn out(text: &str) -> Result<(), exit::Failure> {
+    let mut stdout = std::io::stdout().lock();
+    Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
+}
+
+/// Tells the user something beside the result, on standard error.
+fn say(text: &str) {
+    // If standard error is closed nobody is left to tell.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
