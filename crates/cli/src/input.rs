@@ -7,6 +7,7 @@ use std::path::Path;
 
 /// How to read histories.
 #[derive(clap::Args, Clone)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// The format of the files, if it is not to be found from their content
     #[arg(long, value_name = "FORMAT")]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Time and memory that a check may use.
 #[derive(clap::Args, Clone)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Answer `unknown` for what is not decided after this long, such as 30s, 5m or 500ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
