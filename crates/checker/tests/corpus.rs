@@ -96,9 +96,8 @@ fn hold_to_the_corpus(engine: fn(&History, Level) -> Option<Verdict>) {
             let found = engine(&entry.history, level).unwrap_or(expected);
             if found != expected {
                 let name = &entry.name;
-                disagreements.push(format!(
-                    "{name}: {level}: expected {expected:?}, found {found:?}"
-                ));
+                disagreements
+                    .push(format!("{name}: {level}: expected {expected:?}, found {found:?}"));
             }
         }
     }
@@ -159,10 +158,5 @@ fn entry(file: &Path) -> Entry {
         assert_eq!(earlier, None, "{name}: {level} is expected twice");
     }
     assert!(!expected.is_empty(), "{name}: expects nothing");
-    Entry {
-        name,
-        text,
-        history,
-        expected,
-    }
+    Entry { name, text, history, expected }
 }
