@@ -14,7 +14,6 @@ pub(crate) fn same(left: &History, right: &History) {
 
 /// Fails unless both histories are [`same()`] and have the same ids, places in
 /// the source and remarks.
-#[allow(dead_code, reason = "the binary format's tests will need it")]
 #[track_caller]
 pub(crate) fn identical(left: &History, right: &History) {
     same(left, right);
