@@ -1,5 +1,9 @@
 //! Comparing histories by what they say, whatever their ids, for tests.
 
+mod random;
+
+pub(crate) use random::random_history;
+
 use crate::history::{History, KeyId, OpId, OpKind, SessionId, TxnId};
 use crate::value::Value;
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::format::{Input, ReadOptions, read, read_detected};
 use crate::history::{History, Interval, OpKind, Outcome, TxnTimes};
-use crate::testing::identical;
+use crate::testing::{identical, random_history};
 use crate::value::Value;
 use crate::{Condition, Predicate, PredicateRow, Source, Timestamp, Timestamps, VersionChain};
 
@@ -149,6 +149,18 @@ fn everything_survives_in_either_storage() {
         assert_eq!(detected.name, "binary");
         identical(&history, &again);
         assert_eq!(written(&again, format), bytes);
+    }
+}
+
+#[test]
+fn any_history_survives() {
+    for seed in 0..500 {
+        let history = random_history(seed);
+        for format in [&FORMAT, &RAW_FORMAT] {
+            let again = reading(&written(&history, format));
+            let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            identical(&history, &again);
+        }
     }
 }
 

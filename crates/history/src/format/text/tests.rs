@@ -4,7 +4,7 @@ use super::*;
 use crate::error::ReadError;
 use crate::format::{self, parse_text, to_text};
 use crate::history::{History, TxnId};
-use crate::testing::same;
+use crate::testing::{random_history, same};
 
 /// Something of everything the format can say.
 const EVERYTHING: &str = r#"# isolde-history 1
@@ -48,6 +48,18 @@ fn what_is_written_reads_back_the_same() {
     let again = read(&text);
     same(&history, &again);
     assert_eq!(to_text(&again), text);
+}
+
+#[test]
+fn any_history_reads_back_the_same() {
+    for seed in 0..5_000 {
+        let history = random_history(seed);
+        let text = to_text(&history);
+        let again =
+            parse_text(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        same(&history, &again);
+        assert_eq!(to_text(&again), text, "seed {seed}");
+    }
 }
 
 #[test]
