@@ -3,6 +3,7 @@
 //! A format is one file of this folder and one row of [`FORMATS`]. Its file says
 //! where the format is described, what it cannot express and what is tolerated.
 
+mod binary;
 mod open;
 mod text;
 
@@ -146,6 +147,8 @@ pub struct ReadOptions {
 
 /// All formats. Detection asks them in this order.
 pub static FORMATS: &[Format] = &[
+    binary::FORMAT,
+    binary::RAW_FORMAT,
     // The widest: whatever begins like a line of it.
     text::FORMAT,
 ];
