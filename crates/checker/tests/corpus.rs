@@ -5,9 +5,9 @@
 //! one line.
 
 use isolde::reference::{self, Reference};
-use isolde::{IMPLICATIONS, Level};
-use isolde_history::History;
+use isolde::{Check, IMPLICATIONS, Level, Limits, decided_levels};
 use isolde_history::format::{expectations, parse_text, to_text};
+use isolde_history::{History, Index};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,19 @@ fn the_reference_says_what_the_corpus_expects() {
         Reference::Violated => Some(Verdict::Violated),
         Reference::Unknown(_) if history.txn_count() > REFERENCE_TXNS_MAX => None,
         Reference::Unknown(_) => Some(Verdict::Unknown),
+    });
+}
+
+#[test]
+fn the_engine_says_what_the_corpus_expects() {
+    hold_to_the_corpus(|history, level| {
+        let index = Index::new(history);
+        match Check::new(history, &index, &Limits::NONE).decide(level) {
+            isolde::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
+            isolde::Verdict::Violated(_) => Some(Verdict::Violated),
+            isolde::Verdict::Unknown(_) if !decided_levels().contains(&level) => None,
+            isolde::Verdict::Unknown(_) => Some(Verdict::Unknown),
+        }
     });
 }
 

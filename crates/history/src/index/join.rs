@@ -349,9 +349,30 @@ impl Joiner<'_> {
         let found = self.versions.with_value(key, element);
         let origin = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
-            _ => self.choose(txn, op, key, false, found),
+            [] | [_] => self.choose(txn, op, key, false, found),
+            _ => self.repeated_element(txn, op, key, found),
         };
         self.push(op, key, origin);
+    }
+
+    /// An element appended more than once. All lists that show it mean the same
+    /// append, so one that this reader cannot have seen still is a candidate.
+    fn repeated_element(
+        &mut self,
+        txn: TxnId,
+        op: OpId,
+        key: KeyId,
+        found: &[Version],
+    ) -> PackedOrigin {
+        self.out.has_lesser = true;
+        let seen = found.iter().any(|version| self.is_good(txn, version));
+        if self.allowed == Candidates::Final && !seen {
+            return self.misread(txn, op, key, found);
+        }
+        let candidates = found.iter().map(|version| Origin::Txn(version.txn)).collect();
+        let read = ReadId(self.out.ops.len() as u32);
+        self.out.several.push(SeveralOrigins { read, candidates });
+        PackedOrigin::SEVERAL
     }
 
     /// Why a list read that does not end with its transaction's own appends is wrong.

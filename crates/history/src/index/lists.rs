@@ -125,7 +125,7 @@ impl<'a> KeyOrder<'a> {
                 for &(_, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
                     orders.misreads.push(Misread { read: state.read, key, kind });
                 }
-                own_elements(self.history, *state, &self.places, orders);
+                own_elements(self.history, self.versions, *state, &self.places, orders);
             } else {
                 self.disagreeing(*state, elements, orders);
             }
@@ -146,7 +146,7 @@ impl<'a> KeyOrder<'a> {
             orders.misreads.push(Misread { read: second, key: state.key, kind });
         }
         let places = elements.iter().enumerate().map(|(at, &element)| (element, at as u32));
-        own_elements(self.history, state, &places.collect(), orders);
+        own_elements(self.history, self.versions, state, &places.collect(), orders);
     }
 
     /// Two appends of one transaction of which the spine shows the second first, or
@@ -233,6 +233,7 @@ fn bad_elements(
 /// Elements that the reading transaction itself appends later.
 fn own_elements(
     history: &History,
+    versions: &Versions,
     state: State,
     places: &HashMap<Value, u32>,
     orders: &mut ListOrders,
@@ -242,6 +243,7 @@ fn own_elements(
         if later.kind == OpKind::Append
             && later.key == state.key
             && places.get(&later.value).is_some_and(|&place| place < state.length)
+            && versions.with_value(state.key, later.value).len() == 1
         {
             let kind = MisreadKind::Future { write: op };
             orders.misreads.push(Misread { read: state.read, key: state.key, kind });
