@@ -3,7 +3,28 @@
 //! A format is one file of this folder and one row of [`FORMATS`]. Its file says
 //! where the format is described, what it cannot express and what is tolerated.
 
+mod awdit;
+mod client_logs;
+mod cobra;
+mod cobra_writer;
+mod dbcop_bincode;
+mod dbcop_events;
+mod dbcop_hist;
+mod dbcop_json;
+mod isopredict;
+mod json_stream;
 mod open;
+mod plume;
+mod plume_writer;
+mod records;
+mod registers;
+mod timekiller;
+mod vbox;
+mod veristrong_list;
+mod viper;
+mod viper_edn;
+mod viper_json;
+mod viper_writer;
 
 pub use open::{OpenError, open};
 
@@ -143,7 +164,20 @@ pub struct ReadOptions {
 }
 
 /// All formats. Detection asks them in this order.
-pub static FORMATS: &[Format] = &[];
+pub static FORMATS: &[Format] = &[
+    plume::FORMAT,
+    awdit::FORMAT,
+    dbcop_hist::FORMAT,
+    dbcop_json::FORMAT,
+    timekiller::FORMAT,
+    isopredict::FORMAT,
+    veristrong_list::FORMAT,
+    viper_json::FORMAT,
+    viper_edn::FORMAT,
+    cobra::FORMAT,
+    vbox::FORMAT,
+    dbcop_bincode::FORMAT,
+];
 
 /// The format of this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
