@@ -189,23 +189,42 @@ fn expect(bytes: &[u8], at: &mut usize, wanted: u8) -> Option<()> {
     Some(())
 }
 
+/// The decimal number at `at`, which moves behind it.
 #[inline]
 fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    // Any number of 19 digits fits.
-    const DIGITS_SAFE: usize = 19;
+    if let Some(chunk) = bytes.get(*at..).and_then(<[u8]>::first_chunk::<8>) {
+        let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
+        // The high bit of each byte that is above 9. A carry leaves such a byte and
+        // spoils only later ones, which do not count.
+        let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+        let count = others.trailing_zeros() / 8;
+        if (1..8).contains(&count) {
+            *at += count as usize;
+            return Some(eight_digits(digits << (64 - 8 * count)));
+        }
+    }
+    long_number(bytes, at)
+}
+
+/// The number whose digits are the bytes, the first digit lowest.
+#[inline]
+fn eight_digits(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(1 + (10 << 8)) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(1 + (100 << 16)) >> 16 & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
+}
+
+/// A number of any length, digit by digit.
+fn long_number(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let start = *at;
     let mut number = 0u64;
     while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0'))
         && digit < 10
     {
-        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        number = number.checked_mul(10)?.checked_add(digit.into())?;
         *at += 1;
     }
-    match *at - start {
-        0 => None,
-        1..=DIGITS_SAFE => Some(number),
-        _ => std::str::from_utf8(&bytes[start..*at]).ok()?.parse().ok(),
-    }
+    (*at > start).then_some(number)
 }
 
 /// Turns records into sessions and transactions.
@@ -504,5 +523,28 @@ impl Txns {
             self.sparse.insert(txn, (session, draft));
         }
         Id::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_are_read_whole() {
+        let digits = "18446744073709551615";
+        for length in 1..=digits.len() {
+            for padding in ["", ",", ")\r\n........", "/////////"] {
+                let text = format!("{}{padding}", &digits[..length]);
+                let mut at = 0;
+                let found = number(text.as_bytes(), &mut at);
+                assert_eq!(found, digits[..length].parse().ok(), "{text}");
+                assert_eq!(at, length, "{text}");
+            }
+        }
+        assert_eq!(number(b"18446744073709551616", &mut 0), None);
+        for not_a_number in ["", "x", ":12345678", "-1", "/"] {
+            assert_eq!(number(not_a_number.as_bytes(), &mut 0), None);
+        }
     }
 }
