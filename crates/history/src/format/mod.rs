@@ -3,6 +3,15 @@
 //! A format is one file of this folder and one row of [`FORMATS`]. Its file says
 //! where the format is described, what it cannot express and what is tolerated.
 
+mod edn;
+mod form;
+mod jepsen;
+mod jepsen_edn;
+mod jepsen_json;
+mod jepsen_notation;
+mod jepsen_txt;
+mod jepsen_value;
+mod jepsen_write;
 mod open;
 
 pub use open::{OpenError, open};
@@ -143,7 +152,13 @@ pub struct ReadOptions {
 }
 
 /// All formats. Detection asks them in this order.
-pub static FORMATS: &[Format] = &[];
+pub static FORMATS: &[Format] = &[
+    jepsen_edn::PORCUPINE_KV,
+    jepsen_edn::FORMAT,
+    jepsen_json::FORMAT,
+    jepsen_txt::PORCUPINE_ETCD,
+    jepsen_txt::FORMAT,
+];
 
 /// The format of this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
