@@ -17,6 +17,9 @@ use super::form::{Bracket, Node, Span};
 /// Forms inside one another.
 pub(crate) const DEPTH_MAX: usize = 512;
 
+/// Vectors inside one another that are read the fast way.
+const PLAIN_DEPTH_MAX: usize = 4;
+
 /// Why a form could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -177,8 +180,67 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds the next form to `nodes`.
+    #[inline]
     pub(crate) fn form(&mut self, nodes: &mut Vec<Node>) -> Result<(), Stop> {
+        if self.bytes.get(self.at) == Some(&b'[') && self.plain_vector(nodes) {
+            return Ok(());
+        }
         self.walk::<true>(nodes)
+    }
+
+    /// Adds the vector that the scanner stands on if it holds nothing but vectors,
+    /// natural numbers, `nil` and short keywords, as nearly every value of a
+    /// history does; else leaves everything as it was and returns `false`.
+    fn plain_vector(&mut self, nodes: &mut Vec<Node>) -> bool {
+        let first_node = nodes.len();
+        let bytes = self.bytes;
+        let mut at = self.at;
+        let mut open = [0; PLAIN_DEPTH_MAX];
+        let mut depth = 0;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b' ' | b',' => at += 1,
+                b'0'..=b'9' => {
+                    let (number, end) = leading_number(bytes, at);
+                    if !ends_plainly(bytes, end) || (byte == b'0' && end > at + 1) {
+                        break;
+                    }
+                    nodes.push(Node::Int(number));
+                    at = end;
+                }
+                b'[' if depth < PLAIN_DEPTH_MAX => {
+                    open[depth] = nodes.len();
+                    depth += 1;
+                    nodes.push(Node::Open(Bracket::Vector, 1));
+                    at += 1;
+                }
+                b']' => {
+                    depth -= 1;
+                    let node = open[depth];
+                    nodes[node] = Node::Open(Bracket::Vector, (nodes.len() - node) as u32);
+                    at += 1;
+                    if depth == 0 {
+                        self.at = at;
+                        return true;
+                    }
+                }
+                b':' => {
+                    let end = lowercase_end(bytes, at + 1);
+                    if end == at + 1 || !ends_plainly(bytes, end) {
+                        break;
+                    }
+                    nodes.push(Node::Keyword(self.span(at + 1, end)));
+                    at = end;
+                }
+                b'n' if bytes[at..].starts_with(b"nil") && ends_plainly(bytes, at + 3) => {
+                    nodes.push(Node::Nil);
+                    at += 3;
+                }
+                _ => break,
+            }
+        }
+        nodes.truncate(first_node);
+        false
     }
 
     /// The next form if it is a leaf; a sequence becomes its notation.
@@ -188,6 +250,7 @@ impl<'a> Scanner<'a> {
             return Err(Stop::Incomplete);
         };
         match class(byte) {
+            Class::Digit => self.digits(),
             Class::Open | Class::Close | Class::Hash => {
                 let start = self.at;
                 self.skip()?;
@@ -205,7 +268,12 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let start = self.at;
-        self.keyword_end()?;
+        let end = lowercase_end(self.bytes, start + 1);
+        if end > start + 1 && self.bytes.get(end) == Some(&b' ') {
+            self.at = end;
+        } else {
+            self.keyword_end()?;
+        }
         Ok(Some(&self.bytes[start + 1..self.at]))
     }
 
@@ -402,16 +470,7 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn digits(&mut self) -> Result<Node, Stop> {
         let start = self.at;
-        let mut number: i64 = 0;
-        let mut at = start;
-        while let Some(&byte) = self.bytes.get(at)
-            && byte.is_ascii_digit()
-            // Eighteen digits fit whatever they are.
-            && at - start < 18
-        {
-            number = number * 10 + i64::from(byte - b'0');
-            at += 1;
-        }
+        let (number, at) = leading_number(self.bytes, start);
         let leads_with_zero = self.bytes[start] == b'0' && at - start > 1;
         match self.bytes.get(at) {
             Some(&byte) if !leads_with_zero && !continues_token(byte) => {
@@ -599,6 +658,37 @@ impl<'a> Scanner<'a> {
             Stop::Incomplete
         }
     }
+}
+
+/// The number that the digits at `start` make, as many as surely fit, and where
+/// they end.
+#[inline]
+fn leading_number(bytes: &[u8], start: usize) -> (i64, usize) {
+    // Eighteen digits fit whatever they are.
+    let digits = &bytes[start..bytes.len().min(start + 18)];
+    let mut number: i64 = 0;
+    for (place, &byte) in digits.iter().enumerate() {
+        if !byte.is_ascii_digit() {
+            return (number, start + place);
+        }
+        number = number * 10 + i64::from(byte - b'0');
+    }
+    (number, start + digits.len())
+}
+
+#[inline]
+fn lowercase_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while bytes.get(at).is_some_and(u8::is_ascii_lowercase) {
+        at += 1;
+    }
+    at
+}
+
+/// Whether the token that ends at `end` is followed by what usually follows one.
+#[inline]
+fn ends_plainly(bytes: &[u8], end: usize) -> bool {
+    matches!(bytes.get(end), Some(b' ' | b']' | b','))
 }
 
 #[inline]
