@@ -9,7 +9,9 @@ use std::time::Instant;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let path = PathBuf::from(arguments.next().expect("the file to read"));
-    let runs = arguments.next().map_or(3, |runs| runs.parse().expect("a number of runs"));
+    let runs = arguments
+        .next()
+        .map_or(3, |runs| runs.parse().expect("a number of runs"));
     let megabytes = std::fs::metadata(&path).expect("a file").len() as f64 / 1e6;
     for _ in 0..runs {
         let start = Instant::now();

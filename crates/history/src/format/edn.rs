@@ -443,6 +443,9 @@ impl<'a> Scanner<'a> {
                 self.enter(FrameKind::Tag, nodes.len())?;
                 self.at += 1;
                 self.token()?;
+                if next == b':' && self.bytes.get(self.at) != Some(&b'{') {
+                    return Err(self.cut_off("the map that the namespace belongs to"));
+                }
             }
             _ => return Err(self.wrong("a tag, a set or a discarded form")),
         }
@@ -652,7 +655,7 @@ impl<'a> Scanner<'a> {
 
     /// The error of a window that ends here: more may come, unless the source ends.
     fn cut_off(&self, expected: &'static str) -> Stop {
-        if self.ends {
+        if self.ends || self.at + 1 < self.bytes.len() {
             self.wrong(expected)
         } else {
             Stop::Incomplete

@@ -138,16 +138,19 @@ impl<'a> Form<'a> {
             Node::Open(_, spans) => spans as usize,
             _ => 1,
         };
+        let mut is_first = true;
         for (index, &node) in self.nodes.iter().take(spans).enumerate() {
             while let Some(&(end, closer)) = ends.last()
                 && end <= index
             {
                 out.push(closer);
                 ends.pop();
+                is_first = false;
             }
-            if !out.is_empty() && !out.ends_with(['[', '(', '{']) {
+            if !is_first {
                 out.push(' ');
             }
+            is_first = matches!(node, Node::Open(..));
             match node {
                 Node::Open(bracket, spans) => {
                     let (opener, closer) = bracket.notation();

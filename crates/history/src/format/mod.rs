@@ -9,6 +9,8 @@ mod jepsen;
 mod jepsen_edn;
 mod jepsen_json;
 mod jepsen_notation;
+#[cfg(test)]
+mod jepsen_tests;
 mod jepsen_txt;
 mod jepsen_value;
 mod jepsen_write;
