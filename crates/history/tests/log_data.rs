@@ -111,9 +111,6 @@ fn cobra_histories_have_the_records_of_their_logs() {
     ];
     for (path, txns, operations) in expected {
         let (history, _) = read(&Path::new(DATA).join("cobra").join(path));
-        assert_eq!(
-            (history.txn_count(), history.op_count()),
-            (txns, operations)
-        );
+        assert_eq!((history.txn_count(), history.op_count()), (txns, operations));
     }
 }

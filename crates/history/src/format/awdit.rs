@@ -66,10 +66,7 @@ fn parse(line: &[u8]) -> Option<Line> {
     };
     let key = words.next()?.parse().ok()?;
     let value = words.next()?.parse().ok()?;
-    words
-        .next()
-        .is_none()
-        .then_some(Line::Op { write, key, value })
+    words.next().is_none().then_some(Line::Op { write, key, value })
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
@@ -85,12 +82,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         let line = line.trim_ascii();
         let Some(parsed) = parse(line) else {
             let expected = "`r key value`, `w key value`, `---` or `===`";
-            return Err(ReadError::expected(
-                &name,
-                Place::Line(number),
-                expected,
-                line,
-            ));
+            return Err(ReadError::expected(&name, Place::Line(number), expected, line));
         };
         match parsed {
             Line::Blank => {}
@@ -172,9 +164,5 @@ fn initial_writes(history: &History, plan: &Plan, numbers: &Numbers) -> Vec<(u64
             read[op.key.index()] |= op.kind == OpKind::Read && op.value == history.initial(op.key);
         }
     }
-    history
-        .keys()
-        .filter(|key| read[key.index()])
-        .map(|key| (numbers.key(key), 0))
-        .collect()
+    history.keys().filter(|key| read[key.index()]).map(|key| (numbers.key(key), 0)).collect()
 }

@@ -140,12 +140,7 @@ struct Open {
 
 impl<'b> Logs<'b> {
     fn new(builder: &'b mut HistoryBuilder) -> Self {
-        Logs {
-            builder,
-            txns: HashSet::new(),
-            seen: Vec::new(),
-            known: HashSet::new(),
-        }
+        Logs { builder, txns: HashSet::new(), seen: Vec::new(), known: HashSet::new() }
     }
 
     fn file(&mut self, source: Source<'_>) -> Result<(), ReadError> {
@@ -240,9 +235,8 @@ impl<'b> Logs<'b> {
         let id = number(records, "a transaction id")?;
         if id != ending.id {
             let open = ending.id;
-            return Err(records.error(format!(
-                "expected the end of transaction {open}, found that of {id}"
-            )));
+            return Err(records
+                .error(format!("expected the end of transaction {open}, found that of {id}")));
         }
         if !committed {
             self.builder.outcome(ending.txn, Outcome::Aborted);
@@ -251,14 +245,8 @@ impl<'b> Logs<'b> {
             return Ok(None);
         };
         let committing = time(records)?;
-        let begin = Interval {
-            invoked,
-            completed: within(committing),
-        };
-        let commit = Interval {
-            invoked: committing,
-            completed: NEVER,
-        };
+        let begin = Interval { invoked, completed: within(committing) };
+        let commit = Interval { invoked: committing, completed: NEVER };
         let known = TxnTimes { begin, commit };
         self.builder.times(ending.txn, known);
         Ok(Some((ending.txn, known)))
@@ -297,12 +285,7 @@ impl<'b> Logs<'b> {
             (_, UNIVERSAL) => self.builder.values().unsigned(value),
             (_, id) => {
                 let version = self.builder.values().unsigned(id);
-                self.seen.push(Seen {
-                    writer,
-                    key: name,
-                    version,
-                    position,
-                });
+                self.seen.push(Seen { writer, key: name, version, position });
                 version
             }
         };
@@ -354,8 +337,6 @@ fn within(time: Time) -> Time {
 fn time(records: &mut Records<'_>) -> Result<Time, ReadError> {
     let milliseconds = i64::from_be_bytes(records.take("a time in milliseconds")?);
     milliseconds.checked_mul(MILLISECOND).ok_or_else(|| {
-        records.error(format!(
-            "expected a time in milliseconds, found {milliseconds}"
-        ))
+        records.error(format!("expected a time in milliseconds, found {milliseconds}"))
     })
 }

@@ -10,10 +10,7 @@ use std::io::{BufWriter, Write};
 
 pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        times: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { times: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     registers::refuse_unwritten(history, &plan)?;
     let numbers = Numbers::new(history, &plan, &mut losses);
@@ -118,10 +115,7 @@ impl Writes {
                 }
             }
         }
-        Writes {
-            by_version,
-            repeated,
-        }
+        Writes { by_version, repeated }
     }
 
     fn id(&self, op: u64) -> u64 {

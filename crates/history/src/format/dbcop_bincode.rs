@@ -25,11 +25,8 @@ pub(super) const FORMAT: Format = Format {
 
 /// Five numbers, then three texts.
 const HEADER_NUMBERS: usize = 5;
-const HEADER_TEXTS: [&str; 3] = [
-    "the name of the database",
-    "the time of the start",
-    "the time of the end",
-];
+const HEADER_TEXTS: [&str; 3] =
+    ["the name of the database", "the time of the start", "the time of the end"];
 
 fn detect(sample: &Sample<'_>) -> bool {
     sample.names.is_none() && looks_right(sample.head).is_some()
@@ -136,10 +133,7 @@ fn flag(records: &mut Records<'_>, what: &str) -> Result<bool, ReadError> {
 
 fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        aborted: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     let numbers = registers::Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);
@@ -160,16 +154,11 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     }
     out.write_all(&(history.session_count() as u64).to_le_bytes())?;
     let labels = (1..=history.session_count() as u64).collect::<Vec<_>>();
-    let own = history
-        .sessions()
-        .map(|session| history.session_label(session));
+    let own = history.sessions().map(|session| history.session_label(session));
     if registers::distinct_naturals(history, own) != Some(labels) {
         losses.add("sessions are numbered from 1");
     }
-    if history
-        .txns()
-        .any(|txn| history.txn_label(txn) != crate::value::Value::NIL)
-    {
+    if history.txns().any(|txn| history.txn_label(txn) != crate::value::Value::NIL) {
         losses.add("labels of transactions");
     }
     for session in history.sessions() {

@@ -71,11 +71,7 @@ impl Events {
                         Some(0) if !zeros.contains(&event.variable) => Value::NIL,
                         Some(version) => builder.values().unsigned(version),
                     };
-                    let kind = if event.write {
-                        OpKind::Write
-                    } else {
-                        OpKind::Read
-                    };
+                    let kind = if event.write { OpKind::Write } else { OpKind::Read };
                     let key = builder.key(event.variable);
                     builder.op(kind, key, value);
                 }

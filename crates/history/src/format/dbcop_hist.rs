@@ -52,9 +52,7 @@ type Mismatch<'l> = (&'static str, &'l [u8]);
 fn parse_line<'l>(line: &'l [u8], piece: &mut dyn FnMut(Piece<'l>)) -> Result<(), Mismatch<'l>> {
     let mut rest = line.trim_ascii();
     while !rest.is_empty() {
-        let inside = rest
-            .strip_prefix(b"[")
-            .ok_or(("`[` before a transaction", rest))?;
+        let inside = rest.strip_prefix(b"[").ok_or(("`[` before a transaction", rest))?;
         let end = memchr::memchr(b']', inside).ok_or(("`]` behind the transaction", rest))?;
         let mut events = 0;
         for event in inside[..end].split(|byte| matches!(byte, b' ' | b'\t')) {
@@ -117,12 +115,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         let position = u32::try_from(number).unwrap_or(u32::MAX);
         let mut event = |write, variable: &str, version| {
             let variable = builder.values().text(variable);
-            Event {
-                write,
-                variable,
-                version,
-                position,
-            }
+            Event { write, variable, version, position }
         };
         parse_line(line, &mut |piece| match piece {
             Piece::Write(variable, version) => events.event(event(true, variable, Some(version))),
@@ -140,10 +133,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
 
 fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        aborted: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     let mut key_losses = Losses::default();
     let numbers = Numbers::new(history, &plan, &mut key_losses);
@@ -202,9 +192,7 @@ fn words(history: &History) -> Option<Vec<String>> {
         Datum::Text(text)
             if !text.is_empty()
                 && !text.starts_with(|first: char| first.is_ascii_digit())
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') =>
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') =>
         {
             Some(text.to_owned())
         }

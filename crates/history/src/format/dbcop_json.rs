@@ -41,10 +41,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
     let mut source = input.file()?;
     builder.position_unit(PositionUnit::Record);
     let mut events = Events::default();
-    let reading = Reading {
-        events: &mut events,
-        values: builder.values(),
-    };
+    let reading = Reading { events: &mut events, values: builder.values() };
     json_stream::read(&mut source, "a dbcop history", reading)?;
     events.build(builder);
     Ok(())
@@ -81,11 +78,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        if found {
-            Ok(())
-        } else {
-            Err(serde::de::Error::missing_field("data"))
-        }
+        if found { Ok(()) } else { Err(serde::de::Error::missing_field("data")) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, sessions: A) -> Result<(), A::Error> {
@@ -146,12 +139,7 @@ impl<'de> Visitor<'de> for Session<'_, '_> {
                     Variable::Number(number) => self.0.values.unsigned(number),
                     Variable::Name(name) => self.0.values.text(&name),
                 };
-                self.0.events.event(Event {
-                    write,
-                    variable,
-                    version,
-                    position,
-                });
+                self.0.events.event(Event { write, variable, version, position });
             }
             self.0.events.end_txn(txn.committed);
         }
@@ -174,14 +162,8 @@ enum JsonEvent {
 
 #[derive(Deserialize)]
 enum LongEvent {
-    Read {
-        variable: Variable,
-        version: Option<u64>,
-    },
-    Write {
-        variable: Variable,
-        version: Option<u64>,
-    },
+    Read { variable: Variable, version: Option<u64> },
+    Write { variable: Variable, version: Option<u64> },
 }
 
 #[derive(Deserialize)]
@@ -213,10 +195,7 @@ impl JsonEvent {
 
 fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        aborted: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     let numbers = Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);
@@ -242,10 +221,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
                     Version::Initial => "null".into(),
                 };
                 let key = numbers.key(op.key);
-                write!(
-                    out,
-                    "{comma}{{\"{event}\":{{\"variable\":{key},\"version\":{version}}}}}"
-                )?;
+                write!(out, "{comma}{{\"{event}\":{{\"variable\":{key},\"version\":{version}}}}}")?;
                 comma = ",";
             }
             let committed = history.outcome(txn) != Outcome::Aborted;

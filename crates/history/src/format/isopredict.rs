@@ -25,9 +25,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn detect(sample: &Sample<'_>) -> bool {
-    sample
-        .first_line()
-        .is_some_and(|line| parse(line).is_some())
+    sample.first_line().is_some_and(|line| parse(line).is_some())
 }
 
 type TxnNumber = (u64, u64);
@@ -85,13 +83,7 @@ fn parse(line: &str) -> Option<Access> {
     if from.is_some() != (kind == OpKind::Read) {
         return None;
     }
-    Some(Access {
-        kind,
-        key,
-        txn: txn?,
-        from,
-        line: 0,
-    })
+    Some(Access { kind, key, txn: txn?, from, line: 0 })
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {

@@ -33,10 +33,7 @@ pub(super) fn read<T>(
 ) -> Result<T, ReadError> {
     const BUFFER_BYTES: usize = 1 << 16;
     let name = source.name().to_owned();
-    let mut reader = Reader {
-        source,
-        error: None,
-    };
+    let mut reader = Reader { source, error: None };
     let buffered = io::BufReader::with_capacity(BUFFER_BYTES, &mut reader);
     let mut json = serde_json::Deserializer::from_reader(buffered);
     let result = seed.deserialize(&mut json).and_then(|value| {
@@ -64,9 +61,5 @@ pub(super) fn json_error(
 
 /// The first `count` bytes of `head` that are not white space.
 pub(super) fn squeezed(head: &[u8], count: usize) -> Vec<u8> {
-    head.iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .take(count)
-        .collect()
+    head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(count).collect()
 }

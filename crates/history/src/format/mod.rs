@@ -12,7 +12,18 @@ mod dbcop_bincode;
 mod dbcop_events;
 mod dbcop_hist;
 mod dbcop_json;
+mod edn;
+mod form;
 mod isopredict;
+mod jepsen;
+mod jepsen_edn;
+mod jepsen_json;
+mod jepsen_notation;
+#[cfg(test)]
+mod jepsen_tests;
+mod jepsen_txt;
+mod jepsen_value;
+mod jepsen_write;
 mod json_stream;
 mod open;
 mod plume;
@@ -182,6 +193,11 @@ pub static FORMATS: &[Format] = &[
     cobra::FORMAT,
     vbox::FORMAT,
     dbcop_bincode::FORMAT,
+    jepsen_edn::PORCUPINE_KV,
+    jepsen_edn::FORMAT,
+    jepsen_json::FORMAT,
+    jepsen_txt::PORCUPINE_ETCD,
+    jepsen_txt::FORMAT,
     // The widest: whatever begins like a line of it.
     text::FORMAT,
 ];

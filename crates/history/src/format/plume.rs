@@ -26,9 +26,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn detect(sample: &Sample<'_>) -> bool {
-    sample
-        .first_line()
-        .is_some_and(|line| parse_line(line.as_bytes(), &mut 0).is_some())
+    sample.first_line().is_some_and(|line| parse_line(line.as_bytes(), &mut 0).is_some())
 }
 
 /// One line.
@@ -118,20 +116,9 @@ fn parse_block(file: &str, lines: &[u8], block: &mut Block) -> Result<(), ReadEr
         if !line.trim_ascii().is_empty() {
             let number = block.first_line + block.records.len() as u64;
             let expected = "`r(key,value,session,transaction)` or `w(…)` in decimal digits";
-            return Err(ReadError::expected(
-                file,
-                Place::Line(number),
-                expected,
-                line,
-            ));
+            return Err(ReadError::expected(file, Place::Line(number), expected, line));
         }
-        let blank = Record {
-            key: 0,
-            value: 0,
-            session: 0,
-            txn: 0,
-            kind: Line::Blank,
-        };
+        let blank = Record { key: 0, value: 0, session: 0, txn: 0, kind: Line::Blank };
         block.records.push(blank);
         at = start + end + 1;
     }
@@ -171,13 +158,7 @@ fn parse_line(bytes: &[u8], at: &mut usize) -> Option<Record> {
         Some(b'\n') => *at += 1,
         Some(_) => return None,
     }
-    Some(Record {
-        key,
-        value,
-        session,
-        txn,
-        kind,
-    })
+    Some(Record { key, value, session, txn, kind })
 }
 
 #[inline]
@@ -401,13 +382,7 @@ impl<'b> Assembler<'b> {
             return;
         };
         for (key, value, line) in declared.writes {
-            let record = Record {
-                key,
-                value,
-                session: 0,
-                txn: 0,
-                kind: Line::Write,
-            };
+            let record = Record { key, value, session: 0, txn: 0, kind: Line::Write };
             self.op(&record, line);
         }
     }
@@ -469,10 +444,7 @@ impl Sessions {
         }
         let label = builder.values().unsigned(session);
         let place = self.states.len() as u32;
-        self.states.push(SessionState {
-            id: builder.session(label),
-            aborted: None,
-        });
+        self.states.push(SessionState { id: builder.session(label), aborted: None });
         if session < DENSE_MAX {
             if self.dense.len() <= session as usize {
                 self.dense.resize(session as usize + 1, NONE);
@@ -493,9 +465,7 @@ enum Id {
 
 impl Txns {
     fn first(&self, txn: u64) -> Option<(u32, DraftTxn)> {
-        let dense = usize::try_from(txn)
-            .ok()
-            .and_then(|index| *self.dense.get(index)?);
+        let dense = usize::try_from(txn).ok().and_then(|index| *self.dense.get(index)?);
         dense.or_else(|| self.sparse.get(&txn).copied())
     }
 

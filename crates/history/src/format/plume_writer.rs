@@ -8,10 +8,7 @@ use std::io::{BufWriter, Write};
 
 pub(super) fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        aborted: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     let numbers = registers::Numbers::new(history, &plan, &mut losses);
     let ids = Ids::new(history, &mut losses);
@@ -59,21 +56,15 @@ struct Ids {
 
 impl Ids {
     fn new(history: &History, losses: &mut Losses) -> Self {
-        let labels = history
-            .sessions()
-            .map(|session| history.session_label(session));
+        let labels = history.sessions().map(|session| history.session_label(session));
         let sessions = registers::distinct_naturals(history, labels).unwrap_or_else(|| {
             losses.add("sessions are numbered from 1");
             (1..=history.session_count() as u64).collect()
         });
         // Aborted transactions have no id of their own in the file: any stands in.
         let aborted = |txn: &TxnId| history.outcome(*txn) == Outcome::Aborted;
-        let labels = || {
-            history
-                .txns()
-                .filter(|txn| !aborted(txn))
-                .map(|txn| history.txn_label(txn))
-        };
+        let labels =
+            || history.txns().filter(|txn| !aborted(txn)).map(|txn| history.txn_label(txn));
         let mut txns = registers::distinct_naturals(history, labels()).map(|ids| {
             let mut ids = ids.into_iter();
             let id = |txn| if aborted(&txn) { Some(0) } else { ids.next() };

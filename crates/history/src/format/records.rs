@@ -80,11 +80,8 @@ impl<'a> Records<'a> {
 
     /// An error at the next byte.
     pub(super) fn error(&self, message: String) -> ReadError {
-        let message = if self.record == 0 {
-            message
-        } else {
-            format!("record {}: {message}", self.record)
-        };
+        let message =
+            if self.record == 0 { message } else { format!("record {}: {message}", self.record) };
         ReadError::new(self.source.name(), message).at(Place::Byte(self.source.offset()))
     }
 

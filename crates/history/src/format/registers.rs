@@ -59,9 +59,7 @@ impl Plan {
 
     /// The operations that are written, predicates among them.
     fn ops<'h>(&'h self, history: &'h History) -> impl Iterator<Item = Op> + 'h {
-        self.txns(history)
-            .flat_map(|txn| history.ops_of(txn))
-            .map(|op| history.op(op))
+        self.txns(history).flat_map(|txn| history.ops_of(txn)).map(|op| history.op(op))
     }
 }
 
@@ -76,9 +74,7 @@ pub(super) fn plan(
 ) -> Result<Plan, WriteError> {
     for txn in history.txns() {
         for op in history.ops_of(txn) {
-            refuse(history, abilities, txn, history.op(op), || {
-                &history.predicate(op).condition
-            })?;
+            refuse(history, abilities, txn, history.op(op), || &history.predicate(op).condition)?;
         }
     }
     let observed = observed_unknowns(history);
@@ -118,35 +114,23 @@ fn refuse<'h>(
         OpKind::Read | OpKind::Write | OpKind::Insert | OpKind::Delete => return Ok(()),
     };
     let name = history.txn_name(txn);
-    Err(WriteError::Inexpressible(format!(
-        "transaction {name} {what}: this format cannot say it"
-    )))
+    Err(WriteError::Inexpressible(format!("transaction {name} {what}: this format cannot say it")))
 }
 
 fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: &mut Losses) {
     let outcomes = history.outcomes();
-    let left_out = |outcome| {
-        history
-            .txns()
-            .any(|txn| history.outcome(txn) == outcome && !plan.is_kept(txn))
-    };
-    losses.add_if(
-        left_out(Outcome::Aborted),
-        "aborted transactions are left out",
-    );
+    let left_out =
+        |outcome| history.txns().any(|txn| history.outcome(txn) == outcome && !plan.is_kept(txn));
+    losses.add_if(left_out(Outcome::Aborted), "aborted transactions are left out");
     losses.add_if(
         left_out(Outcome::Unknown),
         "transactions of unknown outcome that nobody saw are left out",
     );
     losses.add_if(
-        plan.txns(history)
-            .any(|txn| outcomes[txn.index()] == Outcome::Unknown),
+        plan.txns(history).any(|txn| outcomes[txn.index()] == Outcome::Unknown),
         "transactions of unknown outcome that somebody saw are written as committed",
     );
-    losses.add_if(
-        history.has_times() && !abilities.times,
-        "times of transactions",
-    );
+    losses.add_if(history.has_times() && !abilities.times, "times of transactions");
     losses.add_if(history.has_op_times(), "times of operations");
     losses.add_if(
         history.txns().any(|txn| history.timestamps(txn).is_some()),
@@ -160,9 +144,7 @@ fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: 
     losses.add_if(!history.events().is_empty(), "events beside transactions");
     losses.add_if(history.has_rows(), "columns of rows");
     losses.add_if(
-        history
-            .sessions()
-            .any(|session| history.endpoint(session) != Value::NIL),
+        history.sessions().any(|session| history.endpoint(session) != Value::NIL),
         "endpoints of sessions",
     );
     losses.add_if(
@@ -170,14 +152,12 @@ fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: 
         "what clients were told of failures",
     );
     losses.add_if(
-        plan.ops(history)
-            .any(|op| matches!(op.kind, OpKind::Insert | OpKind::Delete))
+        plan.ops(history).any(|op| matches!(op.kind, OpKind::Insert | OpKind::Delete))
             && !abilities.ranges,
         "inserts and deletes are written as writes",
     );
     losses.add_if(
-        plan.ops(history)
-            .any(|op| op.kind == OpKind::Read && op.value == Value::UNKNOWN),
+        plan.ops(history).any(|op| op.kind == OpKind::Read && op.value == Value::UNKNOWN),
         "reads whose result was never learned are left out",
     );
 }
@@ -231,11 +211,8 @@ fn seen_by(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
 /// Refuses reads of values that no written transaction wrote, for formats in which
 /// they would come back as something else.
 pub(super) fn refuse_unwritten(history: &History, plan: &Plan) -> Result<(), WriteError> {
-    let written: HashSet<(KeyId, Value)> = plan
-        .ops(history)
-        .filter(|op| op.kind.is_write())
-        .map(|op| (op.key, op.value))
-        .collect();
+    let written: HashSet<(KeyId, Value)> =
+        plan.ops(history).filter(|op| op.kind.is_write()).map(|op| (op.key, op.value)).collect();
     for txn in plan.txns(history) {
         for (key, value) in seen_by(history, txn) {
             if value == Value::UNKNOWN
@@ -282,14 +259,9 @@ impl Numbers {
             (0..history.key_count() as u64).collect()
         });
         let initial: Vec<Value> = history.keys().map(|key| history.initial(key)).collect();
-        let ops = || {
-            plan.ops(history)
-                .filter(|op| op.kind.has_key() && op.value != Value::UNKNOWN)
-        };
+        let ops = || plan.ops(history).filter(|op| op.kind.has_key() && op.value != Value::UNKNOWN);
         let values_of = |ops: &mut dyn Iterator<Item = Op>| -> Vec<Value> {
-            ops.filter(|op| op.value != initial[op.key.index()])
-                .map(|op| op.value)
-                .collect()
+            ops.filter(|op| op.value != initial[op.key.index()]).map(|op| op.value).collect()
         };
         let values = values_of(&mut ops());
         let zero = |value: &Value| history.datum(*value) == Datum::Int(0);
@@ -313,12 +285,7 @@ impl Numbers {
             Some(_) => HashMap::new(),
             None => wide_values(history, &values),
         };
-        Numbers {
-            keys,
-            initial,
-            values: renumbered,
-            own,
-        }
+        Numbers { keys, initial, values: renumbered, own }
     }
 
     pub(super) fn key(&self, key: KeyId) -> u64 {
@@ -372,9 +339,9 @@ fn wide_values(history: &History, values: &[Value]) -> HashMap<Value, u64> {
 /// Java's `long` is the widest number that all readers of these formats take.
 fn natural(history: &History, value: Value) -> Option<u64> {
     match history.datum(value) {
-        Datum::Int(number) => i64::try_from(number)
-            .ok()
-            .and_then(|number| u64::try_from(number).ok()),
+        Datum::Int(number) => {
+            i64::try_from(number).ok().and_then(|number| u64::try_from(number).ok())
+        }
         _ => None,
     }
 }
@@ -384,9 +351,7 @@ pub(super) fn distinct_naturals(
     history: &History,
     labels: impl Iterator<Item = Value>,
 ) -> Option<Vec<u64>> {
-    let numbers: Vec<u64> = labels
-        .map(|label| natural(history, label))
-        .collect::<Option<_>>()?;
+    let numbers: Vec<u64> = labels.map(|label| natural(history, label)).collect::<Option<_>>()?;
     let distinct: HashSet<u64> = numbers.iter().copied().collect();
     (distinct.len() == numbers.len()).then_some(numbers)
 }

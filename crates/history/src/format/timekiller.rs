@@ -130,10 +130,7 @@ impl JsonTimestamp {
                 E::custom(format_args!("invalid timestamp: {text:?}, expected digits"))
             }),
         };
-        Ok(Timestamp {
-            physical: number(&self.p)?,
-            logical: number(&self.l)?,
-        })
+        Ok(Timestamp { physical: number(&self.p)?, logical: number(&self.l)? })
     }
 }
 
@@ -185,10 +182,7 @@ impl<'de> Visitor<'de> for Txns<'_> {
 /// Whether the history is one of lists.
 enum Lists {
     Open(Vec<(u32, JsonTxn)>),
-    Decided {
-        waiting: Vec<(u32, JsonTxn)>,
-        lists: bool,
-    },
+    Decided { waiting: Vec<(u32, JsonTxn)>, lists: bool },
 }
 
 impl Lists {

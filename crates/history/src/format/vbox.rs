@@ -31,10 +31,7 @@ pub(super) const FORMAT: Format = Format {
 fn detect(sample: &Sample<'_>) -> bool {
     const TXN_BYTES: usize = 21;
     sample.head.first() == Some(&b'T')
-        && sample
-            .head
-            .get(TXN_BYTES)
-            .is_some_and(|tag| b"SRWPCA".contains(tag))
+        && sample.head.get(TXN_BYTES).is_some_and(|tag| b"SRWPCA".contains(tag))
         && sample.head.get(1..TXN_BYTES).is_some_and(|fields| {
             // Ids are counted from 0, so at least one of their bytes is zero.
             fields[..4].contains(&0)
@@ -48,12 +45,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
 
 fn file(source: Source<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
     let session = client_logs::session(builder, source.name());
-    let mut log = Log {
-        builder,
-        records: Records::new(source),
-        session,
-        open: None,
-    };
+    let mut log = Log { builder, records: Records::new(source), session, open: None };
     while !log.records.at_end()? {
         log.record()?;
     }

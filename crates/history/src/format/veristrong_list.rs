@@ -24,25 +24,19 @@ fn detect(sample: &Sample<'_>) -> bool {
     if sample.names.is_some() {
         return false;
     }
-    let mut lines = sample
-        .head
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.trim_ascii().is_empty());
+    let mut lines =
+        sample.head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let first = lines.next().and_then(|line| number(line.trim_ascii()));
     let second = lines.next().map(words);
     first.is_some()
         && second.is_some_and(|mut words| {
-            let ids = words
-                .next()
-                .and_then(number)
-                .and(words.next().and_then(number));
+            let ids = words.next().and_then(number).and(words.next().and_then(number));
             ids.is_some() && matches!(words.next(), Some(b"R" | b"A"))
         })
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 fn number(word: &[u8]) -> Option<u64> {

@@ -71,14 +71,8 @@ impl Assembler {
         builder.position(line);
         let draft = builder.begin(session);
         if let Some([invoked, begun, committing, completed]) = txn.times {
-            let begin = Interval {
-                invoked,
-                completed: begun,
-            };
-            let commit = Interval {
-                invoked: committing,
-                completed,
-            };
+            let begin = Interval { invoked, completed: begun };
+            let commit = Interval { invoked: committing, completed };
             builder.times(draft, TxnTimes { begin, commit });
         }
         for operation in txn.operations {
@@ -97,33 +91,18 @@ impl Assembler {
     fn operation(&mut self, builder: &mut HistoryBuilder, operation: ViperOp, line: u32) {
         match operation {
             ViperOp::Read { key, value } => self.read(builder, key, value, line),
-            ViperOp::Write {
-                key,
-                value,
-                succeeded,
-            } => {
+            ViperOp::Write { key, value, succeeded } => {
                 if succeeded {
                     self.write(builder, OpKind::Write, key, value);
                 }
             }
-            ViperOp::Replace {
-                kind,
-                key,
-                value,
-                seen,
-                succeeded,
-            } => {
+            ViperOp::Replace { kind, key, value, seen, succeeded } => {
                 self.read(builder, key, seen, line);
                 if succeeded {
                     self.write(builder, kind, key, value);
                 }
             }
-            ViperOp::Range {
-                low,
-                high,
-                live,
-                dead,
-            } => {
+            ViperOp::Range { low, high, live, dead } => {
                 let returned = live.into_iter().map(|row| (row, true));
                 let others = dead.into_iter().map(|row| (row, false));
                 let rows = returned
@@ -131,11 +110,7 @@ impl Assembler {
                     .map(|((key, value), matched)| {
                         let key = builder.key(key);
                         self.seen.entry((key, value)).or_insert(line);
-                        PredicateRow {
-                            key,
-                            value,
-                            matched,
-                        }
+                        PredicateRow { key, value, matched }
                     })
                     .collect();
                 let condition = Condition::KeyRange { low, high };
@@ -192,9 +167,7 @@ fn declare(builder: &mut HistoryBuilder, operation: ViperOp) {
         ViperOp::Read { key, value }
         | ViperOp::Write { key, value, .. }
         | ViperOp::Replace { key, value, .. } => vec![(key, value)],
-        ViperOp::Range {
-            mut live, mut dead, ..
-        } => {
+        ViperOp::Range { mut live, mut dead, .. } => {
             live.append(&mut dead);
             live
         }

@@ -13,13 +13,8 @@ use crate::history::OpKind;
 use crate::source::Source;
 use crate::value::{Value, Values};
 
-pub(super) const FORMAT: Format = Format {
-    name: "viper-edn",
-    title: "Viper's logs in EDN",
-    detect,
-    read,
-    write: None,
-};
+pub(super) const FORMAT: Format =
+    Format { name: "viper-edn", title: "Viper's logs in EDN", detect, read, write: None };
 
 /// A transaction whose first operation has a flag, or is a range.
 fn detect(sample: &Sample<'_>) -> bool {
@@ -96,11 +91,7 @@ fn txn(form: &Form<'_>, values: &mut Values) -> Result<ViperTxn, Mismatch> {
             operation(form, values).ok_or_else(|| (expected, form.summary()))
         })
         .collect::<Result<_, _>>()?;
-    Ok(ViperTxn {
-        times: None,
-        operations,
-        initial: false,
-    })
+    Ok(ViperTxn { times: None, operations, initial: false })
 }
 
 fn operation(form: &Form<'_>, values: &mut Values) -> Option<ViperOp> {
@@ -112,21 +103,12 @@ fn operation(form: &Form<'_>, values: &mut Values) -> Option<ViperOp> {
     };
     let mut datum = |index: usize| fields.get(index)?.value(values);
     match (*tag, fields.len()) {
-        ("r", 3 | 4) => Some(ViperOp::Read {
-            key: datum(1)?,
-            value: datum(2)?,
-        }),
-        ("w", 3 | 4) => Some(ViperOp::Write {
-            key: datum(1)?,
-            value: datum(2)?,
-            succeeded: flag(fields, 3)?,
-        }),
+        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
+        ("w", 3 | 4) => {
+            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: flag(fields, 3)? })
+        }
         ("i" | "d", 6) => Some(ViperOp::Replace {
-            kind: if *tag == "i" {
-                OpKind::Insert
-            } else {
-                OpKind::Delete
-            },
+            kind: if *tag == "i" { OpKind::Insert } else { OpKind::Delete },
             key: datum(1)?,
             value: datum(2)?,
             seen: datum(3)?,
@@ -180,10 +162,7 @@ impl<'l> Form<'l> {
         let Form::Map(entries) = self else {
             return None;
         };
-        entries
-            .chunks_exact(2)
-            .find(|entry| entry[0] == Form::Keyword(name))
-            .map(|entry| &entry[1])
+        entries.chunks_exact(2).find(|entry| entry[0] == Form::Keyword(name)).map(|entry| &entry[1])
     }
 
     fn value(&self, values: &mut Values) -> Option<Value> {

@@ -109,19 +109,11 @@ fn file(
 
 /// The transaction, or the operation that is none.
 fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
-    let times = [
-        json.pre_begin,
-        json.post_begin,
-        json.pre_commit,
-        json.post_commit,
-    ];
+    let times = [json.pre_begin, json.post_begin, json.pre_commit, json.post_commit];
     let times = match times {
-        [
-            Some(invoked),
-            Some(begun),
-            Some(committing),
-            Some(completed),
-        ] => Some([invoked, begun, committing, completed]),
+        [Some(invoked), Some(begun), Some(committing), Some(completed)] => {
+            Some([invoked, begun, committing, completed])
+        }
         _ => None,
     };
     let mut operations = Vec::with_capacity(json.value.len());
@@ -131,32 +123,19 @@ fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
             None => return Err(Json::Array(fields)),
         }
     }
-    Ok(ViperTxn {
-        times,
-        initial: json.is_initial,
-        operations,
-    })
+    Ok(ViperTxn { times, initial: json.is_initial, operations })
 }
 
 fn operation(fields: &[Json], values: &mut Values) -> Option<ViperOp> {
     let tag = fields.first()?.as_str()?;
     let mut datum = |index: usize| value(fields.get(index)?, values);
     match (tag, fields.len()) {
-        ("r", 3 | 4) => Some(ViperOp::Read {
-            key: datum(1)?,
-            value: datum(2)?,
-        }),
-        ("w", 3 | 4) => Some(ViperOp::Write {
-            key: datum(1)?,
-            value: datum(2)?,
-            succeeded: flag(fields, 3)?,
-        }),
+        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
+        ("w", 3 | 4) => {
+            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: flag(fields, 3)? })
+        }
         ("i" | "d", 6) => Some(ViperOp::Replace {
-            kind: if tag == "i" {
-                OpKind::Insert
-            } else {
-                OpKind::Delete
-            },
+            kind: if tag == "i" { OpKind::Insert } else { OpKind::Delete },
             key: datum(1)?,
             value: datum(2)?,
             seen: datum(3)?,
@@ -180,12 +159,7 @@ fn flag(fields: &[Json], index: usize) -> Option<bool> {
 fn rows(json: &Json, values: &mut Values) -> Option<Vec<(Value, Value)>> {
     json.as_array()?
         .iter()
-        .map(|row| {
-            Some((
-                value(row.get("id")?, values)?,
-                value(row.get("val")?, values)?,
-            ))
-        })
+        .map(|row| Some((value(row.get("id")?, values)?, value(row.get("val")?, values)?)))
         .collect()
 }
 

@@ -11,11 +11,7 @@ use std::io::{BufWriter, Write};
 
 pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
-    let abilities = Abilities {
-        ranges: true,
-        times: true,
-        ..Abilities::default()
-    };
+    let abilities = Abilities { ranges: true, times: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     registers::refuse_unwritten(history, &plan)?;
     let timed = registers::all_timed(history, &plan);
@@ -23,13 +19,7 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
         losses.add("times of transactions, because some have none");
     }
     let names = Names::new(history, &plan, &mut losses)?;
-    let mut logs = Logs {
-        history,
-        tombstones: tombstones(history, &plan),
-        names,
-        timed,
-        losses,
-    };
+    let mut logs = Logs { history, tombstones: tombstones(history, &plan), names, timed, losses };
     logs.initial(folder)?;
     let width = history.session_count().to_string().len();
     for session in history.sessions() {
@@ -131,11 +121,7 @@ impl Logs<'_> {
     }
 
     fn replace(&self, seen: Op, written: Op) -> Json {
-        let tag = if written.kind == OpKind::Insert {
-            "i"
-        } else {
-            "d"
-        };
+        let tag = if written.kind == OpKind::Insert { "i" } else { "d" };
         let dead = self.tombstones.contains(&(seen.key, seen.value));
         json!([
             tag,
@@ -186,9 +172,8 @@ struct Names<'h> {
 
 impl<'h> Names<'h> {
     fn new(history: &'h History, plan: &Plan, losses: &mut Losses) -> Result<Self, WriteError> {
-        let keys_numbered = history
-            .keys()
-            .any(|key| plain(history, history.key_name(key)).is_none());
+        let keys_numbered =
+            history.keys().any(|key| plain(history, history.key_name(key)).is_none());
         if keys_numbered {
             let ranges = history.op_kinds().contains(&OpKind::PredicateRead);
             if ranges {
@@ -217,11 +202,7 @@ impl<'h> Names<'h> {
         if !all_plain {
             losses.add("values are numbered from 1");
         }
-        Ok(Names {
-            history,
-            keys_numbered,
-            values: (!all_plain).then_some(values),
-        })
+        Ok(Names { history, keys_numbered, values: (!all_plain).then_some(values) })
     }
 
     fn key(&self, key: KeyId) -> Json {
