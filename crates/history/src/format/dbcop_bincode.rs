@@ -13,6 +13,7 @@ use super::{Format, Input, Sample, WriteError, Writer};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{History, OpKind, Outcome, PositionUnit};
+use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
 
 pub(super) const FORMAT: Format = Format {
@@ -141,6 +142,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
         ..Abilities::default()
     };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Int(0), &mut losses);
     let numbers = registers::Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let counts = [
@@ -168,7 +170,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     }
     if history
         .txns()
-        .any(|txn| history.txn_label(txn) != crate::value::Value::NIL)
+        .any(|txn| history.txn_label(txn) != Value::NIL)
     {
         losses.add("labels of transactions");
     }
