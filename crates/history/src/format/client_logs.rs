@@ -1,6 +1,6 @@
 //! Directories in which every client has its own `*.log`.
 
-use super::{Input, Sample};
+use super::{Input, Sample, names};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::SessionId;
@@ -48,10 +48,7 @@ pub(super) fn are_called(sample: &Sample<'_>, letter: char) -> bool {
 pub(super) fn session(builder: &mut HistoryBuilder, path: &str) -> SessionId {
     let name = super::base_name(path);
     let stem = name.strip_suffix(".log").unwrap_or(&name);
-    let label = match stem.parse() {
-        Ok(number) => builder.values().unsigned(number),
-        Err(_) => builder.values().text(stem),
-    };
+    let label = names::number_or_text(builder.values(), stem);
     let session = builder.new_session(label);
     let origin = builder.values().text(&name);
     builder.origin(session, origin);

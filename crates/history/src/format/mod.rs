@@ -13,6 +13,7 @@ mod dbcop_hist;
 mod dbcop_json;
 mod isopredict;
 mod json_stream;
+mod names;
 mod open;
 mod plume;
 mod plume_writer;
