@@ -25,6 +25,7 @@ mod jepsen_txt;
 mod jepsen_value;
 mod jepsen_write;
 mod json_stream;
+mod names;
 mod open;
 mod plume;
 mod plume_writer;
