@@ -13,7 +13,7 @@
 use super::edn::{Scanner, Stop};
 use super::form::Node;
 use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_value::RefusedSet;
+use super::jepsen_meaning::RefusedSet;
 use super::{Format, Input, Sample, Writer, jepsen_write};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
@@ -46,11 +46,15 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         source,
         closer: None,
     };
-    let mut first = Batch::default();
-    if parser.next(&mut first)? {
-        assembly.add(&first)?;
-        read_ahead(parser, first, &mut assembly)?;
+    let mut batch = Batch::default();
+    // A small source has one batch and is not worth a thread.
+    for _ in 0..2 {
+        if !parser.next(&mut batch)? {
+            return assembly.finish();
+        }
+        assembly.add(&batch)?;
     }
+    read_ahead(parser, batch, &mut assembly)?;
     assembly.finish()
 }
 
@@ -86,6 +90,9 @@ fn read_ahead(
         }
     })
 }
+
+/// Less than this is not looked at unless the source ends.
+const WINDOW_BYTES_MIN: usize = 1 << 18;
 
 /// Finds records in a source.
 struct Parser<'a> {
@@ -127,7 +134,11 @@ impl Parser<'_> {
                     _ => Err(self.truncated()),
                 };
             }
-            ends = !self.source.fill()?;
+            // Twice as much each time, so that a long form is not tried again and
+            // again as it trickles in.
+            let wanted = (2 * self.source.window().len()).max(WINDOW_BYTES_MIN);
+            self.source.fill_to(wanted)?;
+            ends = self.source.window().len() < wanted;
         }
     }
 
@@ -329,8 +340,9 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
             let name = mop.members().next().and_then(super::form::Form::word);
             matches!(name, Some(b"r" | b"w")) && mop.members().count() > 3
         });
+    let is_store = matches!(view.function().word(), Some(b"get" | b"put" | b"append"));
     (!is_viper).then_some(FirstRecord {
-        has_store_key: view.record.key != Node::Nil,
+        has_store_key: is_store && !view.key().is_nil(),
     })
 }
 

@@ -4,10 +4,12 @@
 //! where the format is described, what it cannot express and what is tolerated.
 
 mod edn;
+mod edn_token;
 mod form;
 mod jepsen;
 mod jepsen_edn;
 mod jepsen_json;
+mod jepsen_meaning;
 mod jepsen_notation;
 #[cfg(test)]
 mod jepsen_tests;
