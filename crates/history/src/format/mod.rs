@@ -13,11 +13,13 @@ mod dbcop_events;
 mod dbcop_hist;
 mod dbcop_json;
 mod edn;
+mod edn_token;
 mod form;
 mod isopredict;
 mod jepsen;
 mod jepsen_edn;
 mod jepsen_json;
+mod jepsen_meaning;
 mod jepsen_notation;
 #[cfg(test)]
 mod jepsen_tests;

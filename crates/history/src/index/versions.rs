@@ -33,8 +33,8 @@ impl Version {
 
 pub(super) struct Versions {
     starts: Vec<u32>,
-    versions: Vec<Version>,
-    /// The values of `versions` again: a search touches a third of the memory.
+    sorted: Vec<Version>,
+    /// The values of `sorted` again: a search touches a third of the memory.
     values: Vec<Value>,
 }
 
@@ -74,12 +74,12 @@ impl Versions {
         }
         sort_groups(&starts, &mut versions);
         let values = versions.iter().map(|version| version.value).collect();
-        Versions { starts, versions, values }
+        Versions { starts, sorted: versions, values }
     }
 
     pub(super) fn of(&self, key: KeyId) -> &[Version] {
         let range = self.starts[key.index()]..self.starts[key.index() + 1];
-        &self.versions[range.start as usize..range.end as usize]
+        &self.sorted[range.start as usize..range.end as usize]
     }
 
     /// The writes of one value to a key, in order of their operations.
@@ -89,11 +89,11 @@ impl Versions {
         let values = &self.values[range.clone()];
         let start = values.partition_point(|&other| other < value);
         let length = values[start..].iter().take_while(|&&other| other == value).count();
-        &self.versions[range.start + start..range.start + start + length]
+        &self.sorted[range.start + start..range.start + start + length]
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.starts.capacity() * 4 + self.versions.capacity() * (size_of::<Version>() + 4)
+        self.starts.capacity() * 4 + self.sorted.capacity() * (size_of::<Version>() + 4)
     }
 }
 
