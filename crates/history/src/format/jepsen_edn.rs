@@ -244,40 +244,27 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
             Some(b'}') => break,
             Some(_) => {}
         }
-        let Some(name) = scanner.keyword()? else {
-            scanner.skip()?;
-            value_follows(scanner)?;
-            scanner.skip()?;
-            continue;
-        };
+        let field = field(scanner)?;
         value_follows(scanner)?;
-        match name {
-            b"type" => {
-                let at = scanner.at();
-                let step = scanner.keyword()?.and_then(Step::named);
-                let Some(step) = step else {
-                    return Err(Stop::Malformed {
-                        at,
-                        expected: "`:invoke`, `:ok`, `:fail` or `:info`",
-                    });
-                };
-                record.step = step;
+        match field {
+            Field::Type => {
+                record.step = step(scanner)?;
                 has_step = true;
             }
-            b"index" => record.index = integer(scanner.leaf()?),
-            b"time" => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
-            b"process" => record.process = scanner.leaf()?,
-            b"f" => record.function = scanner.leaf()?,
-            b"key" => record.key = scanner.leaf()?,
-            b"value" => {
+            Field::Index => record.index = integer(scanner.leaf()?),
+            Field::Time => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
+            Field::Process => record.process = scanner.leaf()?,
+            Field::Function => record.function = scanner.leaf()?,
+            Field::Key => record.key = scanner.leaf()?,
+            Field::Value => {
                 record.value = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            b"error" => {
+            Field::Error => {
                 record.error = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            _ => scanner.skip()?,
+            Field::Other => scanner.skip()?,
         }
     }
     if !has_step {
@@ -292,6 +279,55 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
     Ok(record)
 }
 
+/// The fields that matter.
+#[derive(Clone, Copy)]
+enum Field {
+    Type,
+    Index,
+    Time,
+    Process,
+    Function,
+    Key,
+    Value,
+    Error,
+    Other,
+}
+
+/// The field whose name the scanner stands on.
+#[inline]
+fn field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    // Names as nearly every file has them: one look instead of a scan.
+    let (field, length) = match scanner.rest() {
+        [b':', b'i', b'n', b'd', b'e', b'x', b' ', ..] => (Field::Index, 7),
+        [b':', b't', b'i', b'm', b'e', b' ', ..] => (Field::Time, 6),
+        [b':', b't', b'y', b'p', b'e', b' ', ..] => (Field::Type, 6),
+        [b':', b'p', b'r', b'o', b'c', b'e', b's', b's', b' ', ..] => (Field::Process, 9),
+        [b':', b'f', b' ', ..] => (Field::Function, 3),
+        [b':', b'v', b'a', b'l', b'u', b'e', b' ', ..] => (Field::Value, 7),
+        _ => return rarer_field(scanner),
+    };
+    scanner.advance(length);
+    Ok(field)
+}
+
+fn rarer_field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    let Some(name) = scanner.keyword()? else {
+        scanner.skip()?;
+        return Ok(Field::Other);
+    };
+    Ok(match name {
+        b"type" => Field::Type,
+        b"index" => Field::Index,
+        b"time" => Field::Time,
+        b"process" => Field::Process,
+        b"f" => Field::Function,
+        b"key" => Field::Key,
+        b"value" => Field::Value,
+        b"error" => Field::Error,
+        _ => Field::Other,
+    })
+}
+
 #[inline]
 fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
     match scanner.blank()? {
@@ -299,6 +335,16 @@ fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
         Some(b'}') => Err(scanner.wrong("a value for the last key")),
         Some(_) => Ok(()),
     }
+}
+
+#[inline]
+fn step(scanner: &mut Scanner<'_>) -> Result<Step, Stop> {
+    let at = scanner.at();
+    let name = scanner.keyword()?;
+    name.and_then(Step::named).ok_or(Stop::Malformed {
+        at,
+        expected: "`:invoke`, `:ok`, `:fail` or `:info`",
+    })
 }
 
 fn integer(node: Node) -> Option<i64> {
