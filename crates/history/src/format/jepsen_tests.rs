@@ -175,7 +175,7 @@ fn compare_and_set_reads_and_writes() {
          {:type :ok :process 0 :f :read :value [:k nil]}",
         "0/nil .. read(:register,1) write(:register,2)
          0/nil aborted .. write(:register,4)
-         0/nil unknown .. write(:register,6)
+         0/nil unknown .. read(:register,5) write(:register,6)
          0/nil .. read(:k,1) write(:k,2)
          0/nil .. read(:k,nil)",
     );
