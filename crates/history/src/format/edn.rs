@@ -100,11 +100,6 @@ impl<'a> Scanner<'a> {
         &self.bytes[self.at..]
     }
 
-    /// The bytes between two places of the window.
-    pub(crate) fn between(&self, start: usize, end: usize) -> &'a [u8] {
-        &self.bytes[start..end]
-    }
-
     /// Steps over blanks, comments and discarded forms; the byte that the next
     /// form begins with, or `None` at the end of the window.
     #[inline]

@@ -109,8 +109,6 @@ impl Parser<'_> {
             batch.clear();
             let mut window = Window {
                 scanner: Scanner::new(self.source.window(), ends),
-                line: self.source.line(),
-                counted: 0,
                 closer: self.closer,
             };
             let (done, stop) = window.records(batch);
@@ -123,6 +121,7 @@ impl Parser<'_> {
                 return Err(self.not_utf8(done));
             }
             batch.bytes.extend_from_slice(bytes);
+            number_lines(batch, self.source.line());
             self.closer = closer;
             self.source.consume(done);
             if !batch.records.is_empty() {
@@ -174,12 +173,21 @@ impl Parser<'_> {
     }
 }
 
+/// Tells each record the line it begins on; the first byte is on line `first`.
+fn number_lines(batch: &mut Batch, first: u64) {
+    let mut ends = memchr::memchr_iter(b'\n', &batch.bytes).peekable();
+    let mut line = first;
+    for record in &mut batch.records {
+        while ends.next_if(|&end| end < record.bytes.0 as usize).is_some() {
+            line += 1;
+        }
+        record.line = u32::try_from(line).unwrap_or(u32::MAX);
+    }
+}
+
 /// One window of a source being searched for records.
 struct Window<'a> {
     scanner: Scanner<'a>,
-    /// The line at `counted`.
-    line: u64,
-    counted: usize,
     closer: Option<u8>,
 }
 
@@ -212,12 +220,7 @@ impl Window<'_> {
             (b'(', None) => self.closer = Some(b')'),
             (closer, Some(expected)) if closer == expected => self.closer = None,
             (b'{' | b'#', _) => {
-                let start = self.scanner.at();
-                let gone = self.scanner.between(self.counted, start);
-                self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
-                self.counted = start;
-                let line = u32::try_from(self.line).unwrap_or(u32::MAX);
-                let record = record(&mut self.scanner, batch, line)?;
+                let record = record(&mut self.scanner, batch)?;
                 batch.records.push(record);
                 return Ok(true);
             }
@@ -229,14 +232,14 @@ impl Window<'_> {
 }
 
 /// The record that the scanner stands on.
-fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Record, Stop> {
+fn record(scanner: &mut Scanner<'_>, batch: &mut Batch) -> Result<Record, Stop> {
     let start = scanner.at();
     let first_node = batch.nodes.len();
     scanner.rebase();
     if !scanner.enter_map()? {
         return Err(scanner.wrong("an operation like `{:type :ok, …}`"));
     }
-    let mut record = Record::new(line);
+    let mut record = Record::new(0);
     let mut has_step = false;
     loop {
         match scanner.blank()? {
@@ -366,8 +369,6 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
     let mut batch = Batch::default();
     let mut window = Window {
         scanner: Scanner::new(sample.head, false),
-        line: 1,
-        counted: 0,
         closer: None,
     };
     while batch.records.is_empty() {
