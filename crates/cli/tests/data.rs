@@ -12,8 +12,18 @@ use std::path::{Path, PathBuf};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
-/// Recorded expectations that are wrong: path, level, and why.
-const WRONG: &[(&str, &str, &str)] = &[];
+/// Recorded expectations that are wrong: path and level.
+///
+/// Elle's model of parallel SI forbids no cycles at all, so its answer is
+/// "satisfied" for lists in which one transaction is seen in part. In
+/// `histories-30s/10.edn` T538 reads the append of T536 to key 95 and not the one to
+/// key 90: a cycle with one anti-dependency, which parallel SI forbids.
+const WRONG: &[(&str, &str)] = &[
+    ("grail/histories-30s/10.edn", "parallel-snapshot-isolation"),
+    ("grail/histories-30s/30.edn", "parallel-snapshot-isolation"),
+    ("grail/collection-time/30.edn", "parallel-snapshot-isolation"),
+    ("grail/rate-nemesis/30.edn", "parallel-snapshot-isolation"),
+];
 
 /// How often each verdict was met at each level.
 type Met = BTreeMap<(String, &'static str), usize>;
@@ -61,7 +71,7 @@ fn hold(
     let mut check = Check::new(&history, &index, &Limits::NONE);
     for (name, expected) in levels {
         let level = Level::parse(name).expect("a level's name");
-        let wrong = WRONG.iter().any(|row| row.0 == path && row.1 == name);
+        let wrong = WRONG.contains(&(path, name));
         let verdict = check.decide(level);
         let open = matches!(verdict, Verdict::Unknown(_)) && !decided_levels().contains(&level);
         if open || (expected.as_str() == Some(verdict.name())) != wrong {

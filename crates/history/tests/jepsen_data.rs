@@ -116,7 +116,8 @@ fn again(history: &History, name: &str) -> Option<History> {
     Some(format::read(format, input, ReadOptions::default()).expect("what was written"))
 }
 
-/// Everything that a verdict depends on: each session's transactions, labels aside.
+/// Each session's transactions, without what writing says is lost: labels, and
+/// results of reads in transactions that did not commit.
 fn content(history: &History) -> Vec<Vec<String>> {
     let mut sessions: Vec<Vec<String>> = history
         .sessions()
@@ -135,7 +136,10 @@ fn shown(history: &History, txn: TxnId) -> String {
         let found = history.op(op);
         let key = history.datum(history.key_name(found.key));
         words.push(format!("{:?} {key}", found.kind));
-        if found.kind == OpKind::ReadList {
+        let is_committed = history.outcome(txn) == Outcome::Committed;
+        if !found.kind.is_write() && !is_committed {
+            words.push("?".into());
+        } else if found.kind == OpKind::ReadList {
             let elements = history.list(op).iter();
             words.extend(elements.map(|&element| history.datum(element).to_string()));
         } else {

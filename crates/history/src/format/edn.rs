@@ -21,6 +21,9 @@ pub(crate) const DEPTH_MAX: usize = 512;
 /// Vectors inside one another that are read the fast way.
 const PLAIN_DEPTH_MAX: usize = 4;
 
+/// How nearly every tagged map of a history begins.
+const RECORD: &[u8] = b"#jepsen.history.Op{";
+
 /// Why a form could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -91,11 +94,6 @@ impl<'a> Scanner<'a> {
         &self.bytes[self.at..]
     }
 
-    /// The bytes between two places of the window.
-    pub(crate) fn between(&self, start: usize, end: usize) -> &'a [u8] {
-        &self.bytes[start..end]
-    }
-
     /// Steps over blanks, comments and discarded forms; the byte that the next
     /// form begins with, or `None` at the end of the window.
     #[inline]
@@ -144,17 +142,27 @@ impl<'a> Scanner<'a> {
                 b' ' | b',' => at += 1,
                 b'0'..=b'9' => {
                     let (number, end) = leading_number(bytes, at);
-                    if !ends_plainly(bytes, end) || (byte == b'0' && end > at + 1) {
-                        break;
+                    let is_plain = byte != b'0' || end == at + 1;
+                    match bytes.get(end) {
+                        Some(b' ') if is_plain => at = end + 1,
+                        Some(b']' | b',') if is_plain => at = end,
+                        _ => break,
                     }
                     nodes.push(Node::Int(number));
-                    at = end;
                 }
                 b'[' if depth < PLAIN_DEPTH_MAX => {
                     open[depth] = nodes.len();
                     depth += 1;
                     nodes.push(Node::Open(Bracket::Vector, 1));
                     at += 1;
+                    // The two names that open most vectors of a history.
+                    let length = match bytes[at..] {
+                        [b':', b'r', b' ', ..] => 1,
+                        [b':', b'a', b'p', b'p', b'e', b'n', b'd', b' ', ..] => 6,
+                        _ => continue,
+                    };
+                    nodes.push(Node::Keyword(self.span(at + 1, at + 1 + length)));
+                    at += length + 2;
                 }
                 b']' => {
                     depth -= 1;
@@ -210,18 +218,17 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let start = self.at;
-        let end = lowercase_end(self.bytes, start + 1);
-        if end > start + 1 && self.bytes.get(end) == Some(&b' ') {
-            self.at = end;
-        } else {
-            self.keyword_end()?;
-        }
+        self.keyword_end()?;
         Ok(Some(&self.bytes[start + 1..self.at]))
     }
 
     /// Steps over the opening brace of a map and the tag before it, if any;
     /// `false` if the scanner stands on something else.
     pub(crate) fn enter_map(&mut self) -> Result<bool, Stop> {
+        if self.rest().starts_with(RECORD) {
+            self.at += RECORD.len();
+            return Ok(true);
+        }
         if self.bytes.get(self.at) == Some(&b'#') && self.bytes.get(self.at + 1) != Some(&b'{') {
             self.at += 1;
             self.token()?;

@@ -247,3 +247,21 @@ fn a_generic_reader_agrees_about_random_texts() {
     assert!(agreed.iter().all(|&count| count > 5_000), "{agreed:?}");
     assert_eq!(differences.first(), None, "of {}", differences.len());
 }
+
+#[test]
+fn numbers_of_every_length_are_read_exactly() {
+    for length in 1..=25 {
+        for first in ["1", "9", "-9"] {
+            let number = format!("{first}{}", &"8070605040302010998877665"[..length - 1]);
+            for text in [format!("[{number} {number}]"), format!("({number})")] {
+                check(&text, &text);
+            }
+            let wide = Node::Int(number.parse().unwrap_or_default());
+            let mut nodes = Vec::new();
+            let mut scanner = Scanner::new(number.as_bytes(), true);
+            assert_eq!(scanner.form(&mut nodes), Ok(()));
+            let is_exact = nodes == [wide];
+            assert_eq!(is_exact, number.parse::<i64>().is_ok(), "{number}");
+        }
+    }
+}

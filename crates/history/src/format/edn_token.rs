@@ -117,6 +117,15 @@ impl<'a> Scanner<'a> {
     pub(super) fn keyword_end(&mut self) -> Result<(), Stop> {
         let start = self.at;
         self.at += 1;
+        let end = lowercase_end(self.bytes, self.at);
+        if end > self.at && matches!(self.bytes.get(end), Some(b' ' | b',' | b']' | b'}')) {
+            self.at = end;
+            return Ok(());
+        }
+        self.longer_keyword_end(start)
+    }
+
+    fn longer_keyword_end(&mut self, start: usize) -> Result<(), Stop> {
         let name = self.token()?;
         // The common case first: a name that begins with a letter and has no
         // second part needs no closer look.
@@ -221,16 +230,48 @@ impl<'a> Scanner<'a> {
 /// they end.
 #[inline]
 pub(super) fn leading_number(bytes: &[u8], start: usize) -> (i64, usize) {
-    // Eighteen digits fit whatever they are.
-    let digits = &bytes[start..bytes.len().min(start + 18)];
     let mut number: i64 = 0;
-    for (place, &byte) in digits.iter().enumerate() {
-        if !byte.is_ascii_digit() {
-            return (number, start + place);
+    let mut at = start;
+    if let Some((digits, count)) = eight_digits(bytes, start) {
+        if count < 8 {
+            return (digits, start + count);
         }
-        number = number * 10 + i64::from(byte - b'0');
+        (number, at) = (digits, start + 8);
     }
-    (number, start + digits.len())
+    // Eighteen digits fit whatever they are.
+    let limit = bytes.len().min(start + 18);
+    while at < limit {
+        let digit = bytes[at].wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number * 10 + i64::from(digit);
+        at += 1;
+    }
+    (number, at)
+}
+
+/// The number that up to eight digits at `start` make and how many they are, if
+/// eight bytes and a digit are there. All at once: numbers of a history differ in
+/// length, and a loop over their digits would be mispredicted at nearly each one.
+#[inline]
+fn eight_digits(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let chunk: [u8; 8] = bytes.get(start..start + 8)?.try_into().ok()?;
+    // The first digit is the lowest byte; digits become 0 to 9, others more.
+    let digits = u64::from_le_bytes(chunk) ^ (ONES * u64::from(b'0'));
+    let beyond_nine = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80);
+    let count = beyond_nine.trailing_zeros() / 8;
+    if count == 0 {
+        return None;
+    }
+    // What follows the digits falls out at the top, zeros come before them.
+    let aligned = digits << (64 - 8 * count);
+    let pairs = aligned.wrapping_mul(10 * 256 + 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 * 65_536 + 1) >> 16 & 0x0000_ffff_0000_ffff;
+    let eight = fours.wrapping_mul(10_000 * 4_294_967_296 + 1) >> 32;
+    // Eight digits are less than 2^27.
+    Some((i64::from(eight as u32), count as usize))
 }
 
 #[inline]

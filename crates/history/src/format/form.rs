@@ -118,6 +118,17 @@ impl<'a> Form<'a> {
     pub(crate) fn value(self, values: &mut Values) -> Value {
         match self.node() {
             Node::Nil => Value::NIL,
+            Node::Int(number) => match u64::try_from(number) {
+                Ok(natural) => values.unsigned(natural),
+                Err(_) => values.int(number),
+            },
+            _ => self.long_value(values),
+        }
+    }
+
+    fn long_value(self, values: &mut Values) -> Value {
+        match self.node() {
+            Node::Nil => Value::NIL,
             Node::Int(number) => values.int(number),
             Node::Keyword(span) => values.keyword(&String::from_utf8_lossy(self.slice(span))),
             Node::Text(span) => values.text(&String::from_utf8_lossy(self.slice(span))),

@@ -104,12 +104,8 @@ impl Parser<'_> {
         let mut ends = false;
         loop {
             batch.clear();
-            let mut window = Window {
-                scanner: Scanner::new(self.source.window(), ends),
-                line: self.source.line(),
-                counted: 0,
-                closer: self.closer,
-            };
+            let mut window =
+                Window { scanner: Scanner::new(self.source.window(), ends), closer: self.closer };
             let (done, stop) = window.records(batch);
             if let Some(Stop::Malformed { at, expected }) = stop {
                 return Err(self.malformed(at, expected));
@@ -120,6 +116,7 @@ impl Parser<'_> {
                 return Err(self.not_utf8(done));
             }
             batch.bytes.extend_from_slice(bytes);
+            number_lines(batch, self.source.line());
             self.closer = closer;
             self.source.consume(done);
             if !batch.records.is_empty() {
@@ -171,12 +168,21 @@ impl Parser<'_> {
     }
 }
 
+/// Tells each record the line it begins on; the first byte is on line `first`.
+fn number_lines(batch: &mut Batch, first: u64) {
+    let mut ends = memchr::memchr_iter(b'\n', &batch.bytes).peekable();
+    let mut line = first;
+    for record in &mut batch.records {
+        while ends.next_if(|&end| end < record.bytes.0 as usize).is_some() {
+            line += 1;
+        }
+        record.line = u32::try_from(line).unwrap_or(u32::MAX);
+    }
+}
+
 /// One window of a source being searched for records.
 struct Window<'a> {
     scanner: Scanner<'a>,
-    /// The line at `counted`.
-    line: u64,
-    counted: usize,
     closer: Option<u8>,
 }
 
@@ -209,12 +215,7 @@ impl Window<'_> {
             (b'(', None) => self.closer = Some(b')'),
             (closer, Some(expected)) if closer == expected => self.closer = None,
             (b'{' | b'#', _) => {
-                let start = self.scanner.at();
-                let gone = self.scanner.between(self.counted, start);
-                self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
-                self.counted = start;
-                let line = u32::try_from(self.line).unwrap_or(u32::MAX);
-                let record = record(&mut self.scanner, batch, line)?;
+                let record = record(&mut self.scanner, batch)?;
                 batch.records.push(record);
                 return Ok(true);
             }
@@ -226,14 +227,14 @@ impl Window<'_> {
 }
 
 /// The record that the scanner stands on.
-fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Record, Stop> {
+fn record(scanner: &mut Scanner<'_>, batch: &mut Batch) -> Result<Record, Stop> {
     let start = scanner.at();
     let first_node = batch.nodes.len();
     scanner.rebase();
     if !scanner.enter_map()? {
         return Err(scanner.wrong("an operation like `{:type :ok, …}`"));
     }
-    let mut record = Record::new(line);
+    let mut record = Record::new(0);
     let mut has_step = false;
     loop {
         match scanner.blank()? {
@@ -241,40 +242,27 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
             Some(b'}') => break,
             Some(_) => {}
         }
-        let Some(name) = scanner.keyword()? else {
-            scanner.skip()?;
-            value_follows(scanner)?;
-            scanner.skip()?;
-            continue;
-        };
+        let field = field(scanner)?;
         value_follows(scanner)?;
-        match name {
-            b"type" => {
-                let at = scanner.at();
-                let step = scanner.keyword()?.and_then(Step::named);
-                let Some(step) = step else {
-                    return Err(Stop::Malformed {
-                        at,
-                        expected: "`:invoke`, `:ok`, `:fail` or `:info`",
-                    });
-                };
-                record.step = step;
+        match field {
+            Field::Type => {
+                record.step = step(scanner)?;
                 has_step = true;
             }
-            b"index" => record.index = integer(scanner.leaf()?),
-            b"time" => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
-            b"process" => record.process = scanner.leaf()?,
-            b"f" => record.function = scanner.leaf()?,
-            b"key" => record.key = scanner.leaf()?,
-            b"value" => {
+            Field::Index => record.index = integer(scanner.leaf()?),
+            Field::Time => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
+            Field::Process => record.process = scanner.leaf()?,
+            Field::Function => record.function = scanner.leaf()?,
+            Field::Key => record.key = scanner.leaf()?,
+            Field::Value => {
                 record.value = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            b"error" => {
+            Field::Error => {
                 record.error = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            _ => scanner.skip()?,
+            Field::Other => scanner.skip()?,
         }
     }
     if !has_step {
@@ -286,6 +274,55 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
     Ok(record)
 }
 
+/// The fields that matter.
+#[derive(Clone, Copy)]
+enum Field {
+    Type,
+    Index,
+    Time,
+    Process,
+    Function,
+    Key,
+    Value,
+    Error,
+    Other,
+}
+
+/// The field whose name the scanner stands on.
+#[inline]
+fn field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    // Names as nearly every file has them: one look instead of a scan.
+    let (field, length) = match scanner.rest() {
+        [b':', b'i', b'n', b'd', b'e', b'x', b' ', ..] => (Field::Index, 7),
+        [b':', b't', b'i', b'm', b'e', b' ', ..] => (Field::Time, 6),
+        [b':', b't', b'y', b'p', b'e', b' ', ..] => (Field::Type, 6),
+        [b':', b'p', b'r', b'o', b'c', b'e', b's', b's', b' ', ..] => (Field::Process, 9),
+        [b':', b'f', b' ', ..] => (Field::Function, 3),
+        [b':', b'v', b'a', b'l', b'u', b'e', b' ', ..] => (Field::Value, 7),
+        _ => return rarer_field(scanner),
+    };
+    scanner.advance(length);
+    Ok(field)
+}
+
+fn rarer_field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    let Some(name) = scanner.keyword()? else {
+        scanner.skip()?;
+        return Ok(Field::Other);
+    };
+    Ok(match name {
+        b"type" => Field::Type,
+        b"index" => Field::Index,
+        b"time" => Field::Time,
+        b"process" => Field::Process,
+        b"f" => Field::Function,
+        b"key" => Field::Key,
+        b"value" => Field::Value,
+        b"error" => Field::Error,
+        _ => Field::Other,
+    })
+}
+
 #[inline]
 fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
     match scanner.blank()? {
@@ -293,6 +330,14 @@ fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
         Some(b'}') => Err(scanner.wrong("a value for the last key")),
         Some(_) => Ok(()),
     }
+}
+
+#[inline]
+fn step(scanner: &mut Scanner<'_>) -> Result<Step, Stop> {
+    let at = scanner.at();
+    let name = scanner.keyword()?;
+    name.and_then(Step::named)
+        .ok_or(Stop::Malformed { at, expected: "`:invoke`, `:ok`, `:fail` or `:info`" })
 }
 
 fn integer(node: Node) -> Option<i64> {
@@ -312,8 +357,7 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
         return None;
     }
     let mut batch = Batch::default();
-    let mut window =
-        Window { scanner: Scanner::new(sample.head, false), line: 1, counted: 0, closer: None };
+    let mut window = Window { scanner: Scanner::new(sample.head, false), closer: None };
     while batch.records.is_empty() {
         match window.piece(&mut batch) {
             Ok(true) => {}

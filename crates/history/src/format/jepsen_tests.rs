@@ -170,7 +170,7 @@ fn compare_and_set_reads_and_writes() {
          {:type :ok :process 0 :f :read :value [:k nil]}",
         "0/nil .. read(:register,1) write(:register,2)
          0/nil aborted .. write(:register,4)
-         0/nil unknown .. write(:register,6)
+         0/nil unknown .. read(:register,5) write(:register,6)
          0/nil .. read(:k,1) write(:k,2)
          0/nil .. read(:k,nil)",
     );
@@ -289,72 +289,75 @@ fn history_txt_has_a_field_a_tab() {
     );
 }
 
+/// A format, a text in it, and what is wrong with it.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "jepsen-edn",
+        "{:type :ok}\n{:type :done}",
+        "line 2: expected `:invoke`, `:ok`, `:fail` or `:info`, found `:done}`",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok}\n\n{:process 1}",
+        "line 3: expected an operation with a `:type`, found `{:process 1}`",
+    ),
+    ("jepsen-edn", "{:type :ok :value [1)}", "line 1: expected a form or `]`, found `)}`"),
+    (
+        "jepsen-edn",
+        "{:type :ok :value [1",
+        "line 1: expected the rest of this form, found the end of the file (the file seems to be cut off)",
+    ),
+    (
+        "jepsen-edn",
+        "[{:type :ok}",
+        "line 1: expected a record or `]`, found the end of the file (the file seems to be cut off)",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok} 7",
+        "line 1: expected an operation like `{:type :ok, …}`, found `7`",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok :process 1 :value [[:r 1 2 true]]}",
+        "line 1: expected `[:r key value]`, found `[:r 1 2 true]`",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok :value [[:append 1]]}",
+        "line 1: expected `[:append key element]`, found `[:append 1]`",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok :f :cas :value 1}",
+        "line 1: expected `[old new]` or `[key [old new]]`, found `1`",
+    ),
+    (
+        "jepsen-json",
+        "{\"type\":\"ok\"}\n{\"type\":3}",
+        "line 2: expected an operation like {\"type\":\"ok\",…}, found invalid type: integer `3`, expected a string",
+    ),
+    (
+        "jepsen-json",
+        "[{\"type\":\"ok\"}\n{\"type\":\"ok\"}]",
+        "line 2: expected `,` or `]`, found `{\"type\":\"ok\"}]`",
+    ),
+    (
+        "jepsen-json",
+        "[{\"type\":\"ok\"}",
+        "line 1: expected an object, `,` or `]`, found the end of the file",
+    ),
+    (
+        "jepsen-json",
+        "{\"type\":\"ok\"",
+        "line 1: expected the rest of this object, found the end of the file (the file seems to be cut off)",
+    ),
+    ("jepsen-txt", "0\t:ok", "line 1: expected `process :type :f value`, found `0\u{fffd}:ok`"),
+];
+
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
-    for (format, text, expected) in [
-        (
-            "jepsen-edn",
-            "{:type :ok}\n{:type :done}",
-            "line 2: expected `:invoke`, `:ok`, `:fail` or `:info`, found `:done}`",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok}\n\n{:process 1}",
-            "line 3: expected an operation with a `:type`, found `{:process 1}`",
-        ),
-        ("jepsen-edn", "{:type :ok :value [1)}", "line 1: expected a form or `]`, found `)}`"),
-        (
-            "jepsen-edn",
-            "{:type :ok :value [1",
-            "line 1: expected the rest of this form, found the end of the file (the file seems to be cut off)",
-        ),
-        (
-            "jepsen-edn",
-            "[{:type :ok}",
-            "line 1: expected a record or `]`, found the end of the file (the file seems to be cut off)",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok} 7",
-            "line 1: expected an operation like `{:type :ok, …}`, found `7`",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok :process 1 :value [[:r 1 2 true]]}",
-            "line 1: expected `[:r key value]`, found `[:r 1 2 true]`",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok :value [[:append 1]]}",
-            "line 1: expected `[:append key element]`, found `[:append 1]`",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok :f :cas :value 1}",
-            "line 1: expected `[old new]` or `[key [old new]]`, found `1`",
-        ),
-        (
-            "jepsen-json",
-            "{\"type\":\"ok\"}\n{\"type\":3}",
-            "line 2: expected an operation like {\"type\":\"ok\",…}, found invalid type: integer `3`, expected a string",
-        ),
-        (
-            "jepsen-json",
-            "[{\"type\":\"ok\"}\n{\"type\":\"ok\"}]",
-            "line 2: expected `,` or `]`, found `{\"type\":\"ok\"}]`",
-        ),
-        (
-            "jepsen-json",
-            "[{\"type\":\"ok\"}",
-            "line 1: expected an object, `,` or `]`, found the end of the file",
-        ),
-        (
-            "jepsen-json",
-            "{\"type\":\"ok\"",
-            "line 1: expected the rest of this object, found the end of the file (the file seems to be cut off)",
-        ),
-        ("jepsen-txt", "0\t:ok", "line 1: expected `process :type :f value`, found `0\u{fffd}:ok`"),
-    ] {
+    for (format, text, expected) in MISTAKES {
         check(format, text, &format!("test: {expected}"));
     }
     let deep = format!("{{\"type\":\"ok\",\"value\":{}", "[".repeat(100_000));
@@ -467,34 +470,36 @@ fn a_completion_that_repeats_the_error_as_its_value_wrote_what_was_asked() {
     );
 }
 
+/// A format and a text in it that uses much of it.
+const SAMPLES: &[(&str, &str)] = &[
+    (
+        "jepsen-edn",
+        "[{:index 0 :time 1 :type :invoke :process 0 :f :txn :value [[:append 1 5] [:r :x nil]]}\n {:type :ok :process 0 :value [[:append 1 5] [:r :x [5 \"a\\n\"]] [:rp [:mod 2 1] {1 2}]] :error #e{:a \\b}}]",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok :process 0 :f :cas :value [1 [2 3]]} {:type :fail :process :nemesis :f :read :value #{1 2}} {:type :ok :f :init :value {1 2}}",
+    ),
+    (
+        "porcupine-kv",
+        "{:process 0, :type :ok, :f :append, :key \"k\", :value \"a\"}{:process 0, :type :ok, :f :get, :key \"k\", :value \"\"}",
+    ),
+    (
+        "jepsen-json",
+        r#"[{"index":0,"type":"invoke","process":0,"f":"txn","value":[["append",1,5],["r","x",null]]},{"type":"ok","process":0,"value":[["append",1,5],["rp",["mod",2,1],{"1":2.5}]],"error":"\u0041"}]"#,
+    ),
+    (
+        "jepsen-txt",
+        "0\t:invoke\t:cas\t[1 2]\n:nemesis\t:info\t:start\tnil\n0\t:fail\t:cas\t[1 2]\t:conflict",
+    ),
+    (
+        "porcupine-etcd",
+        "INFO  jepsen.util - 0\t:invoke\t:cas\t[3 4]\nINFO  jepsen.util - 0 :info :cas :timed-out",
+    ),
+];
+
 #[test]
 fn no_mutation_of_a_history_makes_a_reader_panic() {
-    let samples = [
-        (
-            "jepsen-edn",
-            "[{:index 0 :time 1 :type :invoke :process 0 :f :txn :value [[:append 1 5] [:r :x nil]]}\n {:type :ok :process 0 :value [[:append 1 5] [:r :x [5 \"a\\n\"]] [:rp [:mod 2 1] {1 2}]] :error #e{:a \\b}}]",
-        ),
-        (
-            "jepsen-edn",
-            "{:type :ok :process 0 :f :cas :value [1 [2 3]]} {:type :fail :process :nemesis :f :read :value #{1 2}} {:type :ok :f :init :value {1 2}}",
-        ),
-        (
-            "porcupine-kv",
-            "{:process 0, :type :ok, :f :append, :key \"k\", :value \"a\"}{:process 0, :type :ok, :f :get, :key \"k\", :value \"\"}",
-        ),
-        (
-            "jepsen-json",
-            r#"[{"index":0,"type":"invoke","process":0,"f":"txn","value":[["append",1,5],["r","x",null]]},{"type":"ok","process":0,"value":[["append",1,5],["rp",["mod",2,1],{"1":2.5}]],"error":"\u0041"}]"#,
-        ),
-        (
-            "jepsen-txt",
-            "0\t:invoke\t:cas\t[1 2]\n:nemesis\t:info\t:start\tnil\n0\t:fail\t:cas\t[1 2]\t:conflict",
-        ),
-        (
-            "porcupine-etcd",
-            "INFO  jepsen.util - 0\t:invoke\t:cas\t[3 4]\nINFO  jepsen.util - 0 :info :cas :timed-out",
-        ),
-    ];
     let bytes_of_note = b"[](){}\"\\;#_:,/ 09aNnril+-.\n\t\xff\xc3";
     let (mut read_well, mut state) = (0, 0x2545_f491_4f6c_dd1d_u64);
     let mut below = |limit: usize| {
@@ -502,7 +507,7 @@ fn no_mutation_of_a_history_makes_a_reader_panic() {
         (state >> 33) as usize % limit
     };
     for round in 0..30_000 {
-        let (name, text) = samples[round % samples.len()];
+        let (name, text) = SAMPLES[round % SAMPLES.len()];
         let mut bytes = text.as_bytes().to_vec();
         for _ in 0..=below(4) {
             let (at, byte) = (below(bytes.len()), bytes_of_note[below(bytes_of_note.len())]);

@@ -372,7 +372,9 @@ impl Understanding {
                     builder.op(OpKind::ReadOther, key, old);
                     return Ok(());
                 }
-                if is_done {
+                // If one of unknown outcome took effect, it saw what it asked for:
+                // without this, a history of etcd that is not linearizable is.
+                if draft.step != Step::Fail {
                     builder.op(OpKind::Read, key, old);
                 }
                 builder.op(OpKind::Write, key, new);

@@ -383,22 +383,13 @@ impl Refusals<'_> {
 }
 
 fn losses(history: &History, has_pairs: bool) -> Vec<String> {
-    let orders = history.orders();
     let any_txn = |test: &dyn Fn(TxnId) -> bool| history.txns().any(test);
-    let aborted_read = |op: OpId| {
-        let found = history.op(op);
-        matches!(found.kind, OpKind::Read | OpKind::ReadList | OpKind::PredicateRead)
-            && !(found.kind == OpKind::Read && found.value == Value::UNKNOWN)
+    let any_session = |datum: fn(&History, SessionId) -> Value| {
+        let mut sessions = history.sessions();
+        sessions.any(|session| datum(history, session) != Value::NIL)
     };
-    let own_labels = history.sessions().zip(processes(history)).all(|(session, process)| {
-        history.datum(history.session_label(session)) == Datum::Int(process)
-    });
     let has_initial = history.keys().any(|key| history.initial(key) != Value::NIL);
-    let rows_left_out = |op: OpId| {
-        history.op(op).kind == OpKind::PredicateRead
-            && history.predicate(op).rows.iter().any(|row| !row.matched)
-    };
-    let lost: [(bool, &str); 15] = [
+    let lost = [
         (
             history.has_times() && !has_pairs,
             "times of invocations: not every transaction has both its times",
@@ -406,34 +397,53 @@ fn losses(history: &History, has_pairs: bool) -> Vec<String> {
         (history.has_op_times(), "times of single operations"),
         (history.has_inner_times(), "times of begin and commit apart"),
         (any_txn(&|txn| history.timestamps(txn).is_some()), "timestamps of the database"),
-        (!orders.versions.is_empty(), "version orders"),
-        (orders.total.is_some(), "the order in which the database serialized transactions"),
+        (!history.orders().versions.is_empty(), "version orders"),
+        (
+            history.orders().total.is_some(),
+            "the order in which the database serialized transactions",
+        ),
         (history.has_rows(), "columns of rows"),
         (!history.events().is_empty(), "events beside the transactions"),
         (
             any_txn(&|txn| history.txn_label(txn) != Value::NIL),
             "labels of transactions: they are numbered by line",
         ),
-        (!own_labels, "labels of sessions: they are numbered"),
+        (!keeps_labels(history), "labels of sessions: they are numbered"),
+        (any_session(History::endpoint), "endpoints of sessions"),
+        (any_session(History::origin), "files of sessions"),
         (
-            history.sessions().any(|session| history.endpoint(session) != Value::NIL),
-            "endpoints of sessions",
-        ),
-        (
-            history.sessions().any(|session| history.origin(session) != Value::NIL),
-            "files of sessions",
-        ),
-        (
-            any_txn(&|txn| {
-                history.outcome(txn) != Outcome::Committed && history.ops_of(txn).any(aborted_read)
-            }),
+            any_txn(&|txn| hides_results(history, txn)),
             "results of reads in transactions that did not commit",
         ),
         (has_initial && !has_predicates(history), "initial values: reads of them are nil"),
         (
-            any_txn(&|txn| history.ops_of(txn).any(rows_left_out)),
+            any_txn(&|txn| leaves_rows_out(history, txn)),
             "rows that a condition was evaluated on and not met by",
         ),
     ];
-    lost.iter().filter(|(applies, _)| *applies).map(|(_, what)| (*what).to_owned()).collect()
+    let lost = lost.iter().filter(|(applies, _)| *applies);
+    lost.map(|(_, what)| (*what).to_owned()).collect()
+}
+
+fn keeps_labels(history: &History) -> bool {
+    let mut sessions = history.sessions().zip(processes(history));
+    sessions.all(|(session, process)| {
+        history.datum(history.session_label(session)) == Datum::Int(process)
+    })
+}
+
+fn hides_results(history: &History, txn: TxnId) -> bool {
+    history.outcome(txn) != Outcome::Committed
+        && history.ops_of(txn).any(|op| match history.op(op).kind {
+            OpKind::Read => history.op(op).value != Value::UNKNOWN,
+            OpKind::ReadList | OpKind::PredicateRead => true,
+            _ => false,
+        })
+}
+
+fn leaves_rows_out(history: &History, txn: TxnId) -> bool {
+    history.ops_of(txn).any(|op| {
+        history.op(op).kind == OpKind::PredicateRead
+            && history.predicate(op).rows.iter().any(|row| !row.matched)
+    })
 }
