@@ -158,12 +158,23 @@ impl<'a> Check<'a> {
     /// Levels without a rule: a violated weaker level settles them, and small
     /// histories are decided by the definition.
     fn by_definition(&mut self, level: Level) -> Verdict {
-        let has_rule = |level: &Level| RULES.iter().any(|rule| rule.level == *level);
-        for weaker in level.weaker_than().into_iter().rev().filter(has_rule) {
-            let _ = self.decide(weaker);
-        }
-        if let Some(verdict) = self.violated_weaker(level) {
-            return verdict;
+        let weaker = level.weaker_than();
+        let facts = Facts { history: self.history, index: self.index, limits: self.limits };
+        // Reads of repeated values stay open here: trying their writers for every
+        // weaker level would cost much and seldom settle this one.
+        let violated = |rule: &&Rule| {
+            weaker.contains(&rule.level)
+                && rule.candidates == Candidates::Final
+                && matches!(weak::decide(rule, &facts), Decision::Violated(_))
+        };
+        // The strongest rule is violated if any is.
+        if RULES.iter().rev().any(|rule| violated(&rule)) {
+            for rule in RULES.iter().filter(|rule| weaker.contains(&rule.level)) {
+                let _ = self.decide(rule.level);
+            }
+            if let Some(verdict) = self.violated_weaker(level) {
+                return verdict;
+            }
         }
         match reference::decide(self.history, level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),

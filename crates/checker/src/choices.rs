@@ -3,8 +3,8 @@
 //! Where values repeat, a level holds if *some* choice of writers satisfies it
 //! [the setting of `VeriStrong`]. Choices are made one at a time, and a partial choice
 //! that already violates the level is given up: reads left open constrain nothing,
-//! so more choices cannot mend it. Long histories get one guess instead of a
-//! search, and an honest `unknown` if it fails.
+//! so more choices cannot mend it. A guess comes first, and
+//! is all that long histories get: an honest `unknown` if it fails.
 
 use crate::check::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
@@ -12,7 +12,7 @@ use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
 /// How much work the search may do, in operations indexed again.
-const WORK_MAX: usize = 1 << 22;
+const WORK_MAX: usize = 1 << 18;
 
 /// Decides a level of a history in which some reads have several origins. Without
 /// them it is satisfied.
@@ -24,11 +24,10 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
         return Verdict::Unknown(Unknown::RepeatedValues { reads });
     }
     let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
-    let tried = if search.history.op_count() * reads * 2 < WORK_MAX {
-        search.from(&mut Vec::new())
-    } else {
-        search.guess(facts.index)
-    };
+    let mut tried = search.guess(facts.index);
+    if matches!(tried, Tried::GaveUp) && search.history.op_count() * reads < WORK_MAX {
+        tried = search.from(&mut Vec::new());
+    }
     match tried {
         Tried::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
         Tried::Violated(anomaly) => {

@@ -11,6 +11,7 @@
 
 mod adya_read_committed;
 mod causal;
+mod core;
 mod monotonic_atomic_view;
 mod monotonic_reads;
 mod monotonic_writes;
