@@ -4,7 +4,8 @@
 //! decided. With levels it passes only if all of them hold.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, out, say};
+use crate::output::{self, OutputFormat};
+use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Satisfied, Unknown, Verdict, Violated, decided_levels};
@@ -48,12 +49,6 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
     Fast,
     Reference,
@@ -73,7 +68,7 @@ pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.apply_threads();
+    arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     let mut results: Vec<String> = Vec::new();
     for file in &arguments.files {
@@ -89,16 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
             Err(other) => return Err(other),
         }
     }
-    let text = match arguments.format {
-        OutputFormat::Text => results.join("\n"),
-        OutputFormat::Json if results.len() == 1 => results.concat() + "\n",
-        OutputFormat::Json => format!("[{}]\n", results.join(",\n")),
-    };
-    match &arguments.output {
-        None => out(&text)?,
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
-    }
+    output::write(&results, arguments.format, arguments.output.as_deref())?;
     Ok(worst)
 }
 
@@ -132,7 +118,7 @@ fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
         .collect();
-    let name = file.display().to_string();
+    let name = input::name(file);
     let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
     let index = Index::new(&history);
     let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
@@ -155,13 +141,12 @@ fn checked(
     arguments: &Arguments,
     start: Instant,
 ) -> Result<(String, Status), Failure> {
-    let memory_max = arguments.limits.memory_max();
+    let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let name =
-        if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let name = input::name(file);
     let deadline = arguments.limits.deadline(start);
     let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let used = history.memory() + index.memory();
