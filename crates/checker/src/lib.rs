@@ -10,6 +10,7 @@
 mod anomaly;
 mod check;
 mod choices;
+pub mod elle;
 mod level;
 pub mod lint;
 pub mod reference;

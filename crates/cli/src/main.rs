@@ -5,6 +5,7 @@
 
 mod check;
 mod convert;
+mod elle;
 mod exit;
 mod formats;
 mod input;
@@ -34,6 +35,8 @@ enum Command {
     Lint(lint::Arguments),
     /// Tell what is in a history
     Stats(stats::Arguments),
+    /// Answer as elle-cli does: `FILE<TAB>true|false|unknown`
+    Elle(elle::Arguments),
     /// Write a history in another format
     Convert(convert::Arguments),
     /// List the formats that are read and written
@@ -47,6 +50,7 @@ isolde tells which isolation levels a database really gave its clients.
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
+  isolde elle -m list-append FILE     answer as elle-cli does
   isolde convert FILE --to plume      write it for another checker
   isolde formats                      formats that are read and written
 
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lint(arguments)) => lint::run(&arguments),
         Some(Command::Stats(arguments)) => stats::run(&arguments),
+        Some(Command::Elle(arguments)) => elle::run(&arguments),
         Some(Command::Convert(arguments)) => convert::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
     };

@@ -116,7 +116,7 @@ pub struct EndpointCount {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemarkCount {
     /// The kind.
-    pub kind: &'static str,
+    pub kind: String,
     /// How often.
     pub count: usize,
     /// The first of them.
@@ -240,6 +240,10 @@ fn read_modify_write(history: &History, index: &Index) -> Share {
 }
 
 fn times(history: &History) -> Option<Times> {
+    // An importer that takes the order of lines for time knows no durations.
+    if history.remarks().iter().any(|remark| remark.kind == "order-as-time") {
+        return None;
+    }
     let mut latencies: Vec<Time> = Vec::new();
     let (mut first, mut last) = (NEVER, ALWAYS);
     for txn in history.txns() {
@@ -296,10 +300,10 @@ fn endpoints(history: &History) -> Vec<EndpointCount> {
 }
 
 fn remarks(history: &History) -> Vec<RemarkCount> {
-    let mut counts: BTreeMap<&'static str, RemarkCount> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, RemarkCount> = BTreeMap::new();
     for remark in history.remarks() {
-        let entry = counts.entry(remark.kind).or_insert_with(|| RemarkCount {
-            kind: remark.kind,
+        let entry = counts.entry(&remark.kind).or_insert_with(|| RemarkCount {
+            kind: remark.kind.to_string(),
             count: 0,
             first: remark.text.clone(),
         });
