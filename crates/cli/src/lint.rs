@@ -4,7 +4,7 @@
 //! about the recording than about the database.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat};
+use crate::output::{self, OutputFormat, Results};
 use crate::{input, limits, out};
 use isolde::lint::{RULES, lint};
 use isolde_history::Index;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => lint_to_text(&report),
         OutputFormat::Json => to_json(&report),
     };
-    output::write(&[text], arguments.format, arguments.output.as_deref())?;
+    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
     Ok(if findings.is_empty() { Status::Satisfied } else { Status::Violated })
 }
 

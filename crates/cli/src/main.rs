@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// Tells which isolation levels a database really gave its clients.
 #[derive(Parser)]
-#[command(version, about, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "isolde", version, max_term_width = 100, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -12,18 +12,26 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-/// Writes the results of several histories: texts one after another, one JSON value
-/// as it is and several as an array.
+/// What a command has to say.
+pub(crate) enum Results {
+    /// About the one history it was given, if it could be read.
+    One(Option<String>),
+    /// About those that could be read of several: an array in JSON, however many.
+    Several(Vec<String>),
+}
+
+/// Writes results to a file or to standard output.
 pub(crate) fn write(
-    results: &[String],
+    results: &Results,
     format: OutputFormat,
     path: Option<&Path>,
 ) -> Result<(), Failure> {
-    let text = match format {
-        OutputFormat::Text => results.join("\n"),
-        OutputFormat::Json if results.is_empty() => String::new(),
-        OutputFormat::Json if results.len() == 1 => results.concat() + "\n",
-        OutputFormat::Json => format!("[{}]\n", results.join(",\n")),
+    let text = match (format, results) {
+        (_, Results::One(None)) => return Ok(()),
+        (OutputFormat::Text, Results::One(Some(text))) => text.clone(),
+        (OutputFormat::Text, Results::Several(texts)) => texts.concat(),
+        (OutputFormat::Json, Results::One(Some(json))) => format!("{json}\n"),
+        (OutputFormat::Json, Results::Several(array)) => format!("[{}]\n", array.join(",\n")),
     };
     match path {
         None => out(&text),

@@ -1,7 +1,7 @@
 //! `isolde stats`: what is in a history.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat};
+use crate::output::{self, OutputFormat, Results};
 use crate::{input, limits};
 use isolde_history::Index;
 use isolde_report::{Stats, stats_to_text, to_json};
@@ -34,6 +34,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => stats_to_text(&stats),
         OutputFormat::Json => to_json(&stats),
     };
-    output::write(&[text], arguments.format, arguments.output.as_deref())?;
+    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
     Ok(Status::Satisfied)
 }

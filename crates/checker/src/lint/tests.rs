@@ -231,9 +231,10 @@ fn a_recording_without_dependencies_is_found() {
     let rule = "no-dependency";
     assert_eq!(
         found(rule, "A: w(x,1) r(x,1)\nB: r(y,nil)"),
-        "2 transactions made 1 reads, none of another's write"
+        "transactions that count: 2, reads that concern another's write: 0 of 1"
     );
     assert_eq!(found(rule, "A: w(x,1)\nB: r(x,1)"), "");
+    assert_eq!(found(rule, "A: w(x,1)\nB: r(x,nil)"), "");
 }
 
 #[test]
