@@ -1,6 +1,7 @@
 //! Tests of the scanner: what it reads, where it stops, and that a generic reader
 //! agrees with it about random texts.
 
+use super::super::edn_token::continues_token;
 use super::super::form::Form;
 use super::*;
 use clojure_reader::edn::read;
@@ -163,7 +164,7 @@ fn random_text(random: &mut Random) -> String {
         return text;
     }
     let mut bytes = random.pick(RECORDS).as_bytes().to_vec();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         let at = random.below(bytes.len());
         let byte = b"[](){}\"\\;#_:,/ 0a+-.\n"[random.below(21)];
         match random.below(3) {
@@ -203,7 +204,7 @@ fn known_difference(
             Some("it refuses keys and members that repeat")
         }
         Err(Stop::Malformed { at, .. }) => {
-            let rest = text[at..].as_bytes();
+            let rest = &text.as_bytes()[at..];
             let end = rest.iter().position(|&byte| !continues_token(byte));
             let token = &rest[..end.unwrap_or(rest.len())];
             if token.is_empty() {
@@ -245,4 +246,22 @@ fn a_generic_reader_agrees_about_random_texts() {
     }
     assert!(agreed.iter().all(|&count| count > 5_000), "{agreed:?}");
     assert_eq!(differences.first(), None, "of {}", differences.len());
+}
+
+#[test]
+fn numbers_of_every_length_are_read_exactly() {
+    for length in 1..=25 {
+        for first in ["1", "9", "-9"] {
+            let number = format!("{first}{}", &"8070605040302010998877665"[..length - 1]);
+            for text in [format!("[{number} {number}]"), format!("({number})")] {
+                check(&text, &text);
+            }
+            let wide = Node::Int(number.parse().unwrap_or_default());
+            let mut nodes = Vec::new();
+            let mut scanner = Scanner::new(number.as_bytes(), true);
+            assert_eq!(scanner.form(&mut nodes), Ok(()));
+            let is_exact = nodes == [wide];
+            assert_eq!(is_exact, number.parse::<i64>().is_ok(), "{number}");
+        }
+    }
 }

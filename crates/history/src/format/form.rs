@@ -7,6 +7,7 @@
 
 use crate::value::{Value, Values};
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// A place in the bytes that belong to a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -87,6 +88,11 @@ impl<'a> Form<'a> {
         Members { nodes, bytes: self.bytes }
     }
 
+    /// Whether both are of one kind: two numbers, two vectors.
+    pub(crate) fn is_like(self, other: Form<'_>) -> bool {
+        std::mem::discriminant(&self.node()) == std::mem::discriminant(&other.node())
+    }
+
     /// Whether it is a vector or list.
     #[inline]
     pub(crate) fn is_sequence(self) -> bool {
@@ -110,6 +116,17 @@ impl<'a> Form<'a> {
     /// in EDN notation.
     #[inline]
     pub(crate) fn value(self, values: &mut Values) -> Value {
+        match self.node() {
+            Node::Nil => Value::NIL,
+            Node::Int(number) => match u64::try_from(number) {
+                Ok(natural) => values.unsigned(natural),
+                Err(_) => values.int(number),
+            },
+            _ => self.long_value(values),
+        }
+    }
+
+    fn long_value(self, values: &mut Values) -> Value {
         match self.node() {
             Node::Nil => Value::NIL,
             Node::Int(number) => values.int(number),
@@ -279,7 +296,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             control if control.is_control() => {
-                out.push_str(&format!("\\u{:04x}", control as u32));
+                let _ = write!(out, "\\u{:04x}", control as u32);
             }
             other => out.push(other),
         }

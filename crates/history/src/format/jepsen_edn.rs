@@ -13,7 +13,7 @@
 use super::edn::{Scanner, Stop};
 use super::form::Node;
 use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_value::RefusedSet;
+use super::jepsen_meaning::RefusedSet;
 use super::{Format, Input, Sample, Writer, jepsen_write};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
@@ -43,11 +43,15 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
     let name = source.name().to_owned();
     let mut assembly = Assembly::new(builder, &name, RefusedSet::Nothing);
     let mut parser = Parser { source, closer: None };
-    let mut first = Batch::default();
-    if parser.next(&mut first)? {
-        assembly.add(&first)?;
-        read_ahead(parser, first, &mut assembly)?;
+    let mut batch = Batch::default();
+    // A small source has one batch and is not worth a thread.
+    for _ in 0..2 {
+        if !parser.next(&mut batch)? {
+            return assembly.finish();
+        }
+        assembly.add(&batch)?;
     }
+    read_ahead(parser, batch, &mut assembly)?;
     assembly.finish()
 }
 
@@ -84,6 +88,9 @@ fn read_ahead(
     })
 }
 
+/// Less than this is not looked at unless the source ends.
+const WINDOW_BYTES_MIN: usize = 1 << 18;
+
 /// Finds records in a source.
 struct Parser<'a> {
     source: Source<'a>,
@@ -97,12 +104,8 @@ impl Parser<'_> {
         let mut ends = false;
         loop {
             batch.clear();
-            let mut window = Window {
-                scanner: Scanner::new(self.source.window(), ends),
-                line: self.source.line(),
-                counted: 0,
-                closer: self.closer,
-            };
+            let mut window =
+                Window { scanner: Scanner::new(self.source.window(), ends), closer: self.closer };
             let (done, stop) = window.records(batch);
             if let Some(Stop::Malformed { at, expected }) = stop {
                 return Err(self.malformed(at, expected));
@@ -113,6 +116,7 @@ impl Parser<'_> {
                 return Err(self.not_utf8(done));
             }
             batch.bytes.extend_from_slice(bytes);
+            number_lines(batch, self.source.line());
             self.closer = closer;
             self.source.consume(done);
             if !batch.records.is_empty() {
@@ -124,7 +128,11 @@ impl Parser<'_> {
                     _ => Err(self.truncated()),
                 };
             }
-            ends = !self.source.fill()?;
+            // Twice as much each time, so that a long form is not tried again and
+            // again as it trickles in.
+            let wanted = (2 * self.source.window().len()).max(WINDOW_BYTES_MIN);
+            self.source.fill_to(wanted)?;
+            ends = self.source.window().len() < wanted;
         }
     }
 
@@ -160,12 +168,21 @@ impl Parser<'_> {
     }
 }
 
+/// Tells each record the line it begins on; the first byte is on line `first`.
+fn number_lines(batch: &mut Batch, first: u64) {
+    let mut ends = memchr::memchr_iter(b'\n', &batch.bytes).peekable();
+    let mut line = first;
+    for record in &mut batch.records {
+        while ends.next_if(|&end| end < record.bytes.0 as usize).is_some() {
+            line += 1;
+        }
+        record.line = u32::try_from(line).unwrap_or(u32::MAX);
+    }
+}
+
 /// One window of a source being searched for records.
 struct Window<'a> {
     scanner: Scanner<'a>,
-    /// The line at `counted`.
-    line: u64,
-    counted: usize,
     closer: Option<u8>,
 }
 
@@ -198,12 +215,7 @@ impl Window<'_> {
             (b'(', None) => self.closer = Some(b')'),
             (closer, Some(expected)) if closer == expected => self.closer = None,
             (b'{' | b'#', _) => {
-                let start = self.scanner.at();
-                let gone = self.scanner.between(self.counted, start);
-                self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
-                self.counted = start;
-                let line = u32::try_from(self.line).unwrap_or(u32::MAX);
-                let record = record(&mut self.scanner, batch, line)?;
+                let record = record(&mut self.scanner, batch)?;
                 batch.records.push(record);
                 return Ok(true);
             }
@@ -215,14 +227,14 @@ impl Window<'_> {
 }
 
 /// The record that the scanner stands on.
-fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Record, Stop> {
+fn record(scanner: &mut Scanner<'_>, batch: &mut Batch) -> Result<Record, Stop> {
     let start = scanner.at();
     let first_node = batch.nodes.len();
     scanner.rebase();
     if !scanner.enter_map()? {
         return Err(scanner.wrong("an operation like `{:type :ok, …}`"));
     }
-    let mut record = Record::new(line);
+    let mut record = Record::new(0);
     let mut has_step = false;
     loop {
         match scanner.blank()? {
@@ -230,40 +242,27 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
             Some(b'}') => break,
             Some(_) => {}
         }
-        let Some(name) = scanner.keyword()? else {
-            scanner.skip()?;
-            value_follows(scanner)?;
-            scanner.skip()?;
-            continue;
-        };
+        let field = field(scanner)?;
         value_follows(scanner)?;
-        match name {
-            b"type" => {
-                let at = scanner.at();
-                let step = scanner.keyword()?.and_then(Step::named);
-                let Some(step) = step else {
-                    return Err(Stop::Malformed {
-                        at,
-                        expected: "`:invoke`, `:ok`, `:fail` or `:info`",
-                    });
-                };
-                record.step = step;
+        match field {
+            Field::Type => {
+                record.step = step(scanner)?;
                 has_step = true;
             }
-            b"index" => record.index = integer(scanner.leaf()?),
-            b"time" => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
-            b"process" => record.process = scanner.leaf()?,
-            b"f" => record.function = scanner.leaf()?,
-            b"key" => record.key = scanner.leaf()?,
-            b"value" => {
+            Field::Index => record.index = integer(scanner.leaf()?),
+            Field::Time => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
+            Field::Process => record.process = scanner.leaf()?,
+            Field::Function => record.function = scanner.leaf()?,
+            Field::Key => record.key = scanner.leaf()?,
+            Field::Value => {
                 record.value = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            b"error" => {
+            Field::Error => {
                 record.error = Some((batch.nodes.len() - first_node) as u32);
                 scanner.form(&mut batch.nodes)?;
             }
-            _ => scanner.skip()?,
+            Field::Other => scanner.skip()?,
         }
     }
     if !has_step {
@@ -275,6 +274,55 @@ fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Rec
     Ok(record)
 }
 
+/// The fields that matter.
+#[derive(Clone, Copy)]
+enum Field {
+    Type,
+    Index,
+    Time,
+    Process,
+    Function,
+    Key,
+    Value,
+    Error,
+    Other,
+}
+
+/// The field whose name the scanner stands on.
+#[inline]
+fn field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    // Names as nearly every file has them: one look instead of a scan.
+    let (field, length) = match scanner.rest() {
+        [b':', b'i', b'n', b'd', b'e', b'x', b' ', ..] => (Field::Index, 7),
+        [b':', b't', b'i', b'm', b'e', b' ', ..] => (Field::Time, 6),
+        [b':', b't', b'y', b'p', b'e', b' ', ..] => (Field::Type, 6),
+        [b':', b'p', b'r', b'o', b'c', b'e', b's', b's', b' ', ..] => (Field::Process, 9),
+        [b':', b'f', b' ', ..] => (Field::Function, 3),
+        [b':', b'v', b'a', b'l', b'u', b'e', b' ', ..] => (Field::Value, 7),
+        _ => return rarer_field(scanner),
+    };
+    scanner.advance(length);
+    Ok(field)
+}
+
+fn rarer_field(scanner: &mut Scanner<'_>) -> Result<Field, Stop> {
+    let Some(name) = scanner.keyword()? else {
+        scanner.skip()?;
+        return Ok(Field::Other);
+    };
+    Ok(match name {
+        b"type" => Field::Type,
+        b"index" => Field::Index,
+        b"time" => Field::Time,
+        b"process" => Field::Process,
+        b"f" => Field::Function,
+        b"key" => Field::Key,
+        b"value" => Field::Value,
+        b"error" => Field::Error,
+        _ => Field::Other,
+    })
+}
+
 #[inline]
 fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
     match scanner.blank()? {
@@ -282,6 +330,14 @@ fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
         Some(b'}') => Err(scanner.wrong("a value for the last key")),
         Some(_) => Ok(()),
     }
+}
+
+#[inline]
+fn step(scanner: &mut Scanner<'_>) -> Result<Step, Stop> {
+    let at = scanner.at();
+    let name = scanner.keyword()?;
+    name.and_then(Step::named)
+        .ok_or(Stop::Malformed { at, expected: "`:invoke`, `:ok`, `:fail` or `:info`" })
 }
 
 fn integer(node: Node) -> Option<i64> {
@@ -301,8 +357,7 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
         return None;
     }
     let mut batch = Batch::default();
-    let mut window =
-        Window { scanner: Scanner::new(sample.head, false), line: 1, counted: 0, closer: None };
+    let mut window = Window { scanner: Scanner::new(sample.head, false), closer: None };
     while batch.records.is_empty() {
         match window.piece(&mut batch) {
             Ok(true) => {}
@@ -319,7 +374,8 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
             let name = mop.members().next().and_then(super::form::Form::word);
             matches!(name, Some(b"r" | b"w")) && mop.members().count() > 3
         });
-    (!is_viper).then_some(FirstRecord { has_store_key: view.record.key != Node::Nil })
+    let is_store = matches!(view.function().word(), Some(b"get" | b"put" | b"append"));
+    (!is_viper).then_some(FirstRecord { has_store_key: is_store && !view.key().is_nil() })
 }
 
 /// A first record longer than the sample: its first field must do.
