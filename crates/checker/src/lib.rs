@@ -2,6 +2,7 @@
 //!
 //! [`check`] decides levels of a [`History`](isolde_history::History) and gives a
 //! [`Verdict`] for each, with the commit order or the anomaly that shows it.
+//! [`lint`](mod@lint) looks for mistakes of the recording first.
 //! [`Level`] names the levels and [`IMPLICATIONS`] how they relate.
 //! [`reference`](mod@reference) decides small histories by the definitions
 //! themselves.
@@ -9,7 +10,9 @@
 mod anomaly;
 mod check;
 mod choices;
+pub mod elle;
 mod level;
+pub mod lint;
 pub mod reference;
 mod verdict;
 mod weak;

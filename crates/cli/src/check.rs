@@ -4,7 +4,8 @@
 //! decided. With levels it passes only if all of them hold.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, out, say};
+use crate::output::{self, OutputFormat, Results};
+use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Satisfied, Unknown, Verdict, Violated, decided_levels};
@@ -48,12 +49,6 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
     Fast,
     Reference,
@@ -73,14 +68,16 @@ pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.apply_threads();
+    arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     let mut results: Vec<String> = Vec::new();
     for file in &arguments.files {
         match one(file, arguments) {
             Ok((text, status)) => {
                 worst = worst.max(status);
-                results.push(text);
+                let apart = arguments.format == OutputFormat::Text && !arguments.quiet;
+                let blank_line = if apart && !results.is_empty() { "\n" } else { "" };
+                results.push(format!("{blank_line}{text}"));
             }
             Err(failure @ Failure::Read(_)) => {
                 say(&format!("isolde: {failure}"));
@@ -89,16 +86,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
             Err(other) => return Err(other),
         }
     }
-    let text = match arguments.format {
-        OutputFormat::Text => results.join("\n"),
-        OutputFormat::Json if results.len() == 1 => results.concat() + "\n",
-        OutputFormat::Json => format!("[{}]\n", results.join(",\n")),
+    let results = match arguments.files.len() {
+        1 => Results::One(results.pop()),
+        _ => Results::Several(results),
     };
-    match &arguments.output {
-        None => out(&text)?,
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
-    }
+    output::write(&results, arguments.format, arguments.output.as_deref())?;
     Ok(worst)
 }
 
@@ -132,11 +124,11 @@ fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
         .collect();
-    let name = file.display().to_string();
+    let name = input::name(file);
     let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
     let index = Index::new(&history);
     let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
-    (printed(&report, arguments), status_of(&decided, arguments))
+    (printed(&report, file, arguments), status_of(&decided, arguments))
 }
 
 fn levels_of(arguments: &Arguments) -> Vec<Level> {
@@ -155,13 +147,12 @@ fn checked(
     arguments: &Arguments,
     start: Instant,
 ) -> Result<(String, Status), Failure> {
-    let memory_max = arguments.limits.memory_max();
+    let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let name =
-        if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let name = input::name(file);
     let deadline = arguments.limits.deadline(start);
     let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let used = history.memory() + index.memory();
@@ -189,7 +180,7 @@ fn checked(
         }
     }
     let report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
-    Ok((printed(&report, arguments), status_of(&decided, arguments)))
+    Ok((printed(&report, file, arguments), status_of(&decided, arguments)))
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.
@@ -218,23 +209,32 @@ fn by_definition(history: &History, levels: &[Level]) -> Vec<Decided> {
     levels.iter().map(decide).collect()
 }
 
-fn printed(report: &Report, arguments: &Arguments) -> String {
+fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     if arguments.format == OutputFormat::Json {
         return to_json(report);
     }
     let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
-    let gate = arguments.levels.is_empty().then(|| gate(report)).flatten();
+    let gate = arguments.levels.is_empty().then(|| gate(report, file)).flatten();
     to_text(report, detail, gate.as_deref())
 }
 
 /// The command that fails once what holds now no longer holds.
-fn gate(report: &Report) -> Option<String> {
+fn gate(report: &Report, file: &Path) -> Option<String> {
     if report.strongest.is_empty() {
         return None;
     }
     let levels: Vec<String> =
         report.strongest.iter().map(|level| format!("--level {level}")).collect();
-    Some(format!("isolde check {} {}", report.file, levels.join(" ")))
+    Some(format!("isolde check {} {}", for_a_shell(&file.display().to_string()), levels.join(" ")))
+}
+
+/// A word that a shell takes as it is.
+fn for_a_shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:,+@%=".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn status_of(decided: &[Decided], arguments: &Arguments) -> Status {

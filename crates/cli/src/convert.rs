@@ -21,16 +21,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
-    limits: limits::Arguments,
+    resources: limits::Resources,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.apply_threads();
+    arguments.resources.apply_threads();
     let to = input::by_name(&arguments.to)?;
     let Some(writer) = to.write else {
         return Err(Failure::Usage(format!("the format {} is read but not written", to.name)));
     };
-    let memory_max = arguments.limits.memory_max();
+    let memory_max = arguments.resources.memory_max();
     let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
     let name = arguments
         .output

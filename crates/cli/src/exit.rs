@@ -44,13 +44,13 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A reader that has seen enough closes the pipe; that is no bad input.
-    pub(crate) fn status(&self) -> Status {
+    /// Whether the reader of standard output closed the pipe; that is no bad input.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
-            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                Status::Satisfied
+            Failure::Output(error) | Failure::Write(_, WriteError::Io(error)) => {
+                error.kind() == io::ErrorKind::BrokenPipe
             }
-            _ => Status::BadInput,
+            _ => false,
         }
     }
 }

@@ -32,6 +32,11 @@ pub(crate) fn read(
     })
 }
 
+/// What messages and reports call a file.
+pub(crate) fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
+}
+
 /// The format of this name.
 pub(crate) fn by_name(name: &str) -> Result<&'static Format, Failure> {
     format::by_name(name).ok_or_else(|| {

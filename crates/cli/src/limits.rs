@@ -2,13 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-/// Time and memory that a check may use.
+/// Time that a check may use, and its resources.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Arguments {
     /// Answer `unknown` for what is not decided after this long, such as 30s, 5m or 500ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) resources: Resources,
+}
+
+impl Arguments {
+    pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
+        self.timeout.map(|timeout| start + timeout)
+    }
+}
+
+/// Memory and threads that a command may use.
+#[derive(clap::Args, Clone)]
+#[group(skip)]
+pub(crate) struct Resources {
     /// Use no more memory than this, such as 4G or 500M [default: what is available]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
@@ -17,7 +31,7 @@ pub(crate) struct Arguments {
     pub(crate) threads: Option<usize>,
 }
 
-impl Arguments {
+impl Resources {
     /// Sets up the worker threads; once per process.
     pub(crate) fn apply_threads(&self) {
         if let Some(threads) = self.threads {
@@ -30,10 +44,6 @@ impl Arguments {
     /// so that a history too large for it ends in a message and not in a kill.
     pub(crate) fn memory_max(&self) -> Option<usize> {
         self.memory.or_else(|| available_memory().map(|bytes| bytes / 10 * 9))
-    }
-
-    pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
-        self.timeout.map(|timeout| start + timeout)
     }
 }
 

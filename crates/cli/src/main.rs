@@ -5,19 +5,23 @@
 
 mod check;
 mod convert;
+mod elle;
 mod exit;
 mod formats;
 mod input;
 mod limits;
+mod lint;
+mod output;
+mod stats;
 
 use clap::{Parser, Subcommand};
 use exit::Status;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Tells which isolation levels a database really gave its clients.
 #[derive(Parser)]
-#[command(version, about, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "isolde", version, max_term_width = 100, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -27,6 +31,12 @@ struct Arguments {
 enum Command {
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
+    /// Look for mistakes of the recording, before the database is accused
+    Lint(lint::Arguments),
+    /// Tell what is in a history
+    Stats(stats::Arguments),
+    /// Answer as elle-cli does: `FILE<TAB>true|false|unknown`
+    Elle(elle::Arguments),
     /// Write a history in another format
     Convert(convert::Arguments),
     /// List the formats that are read and written
@@ -38,6 +48,9 @@ isolde tells which isolation levels a database really gave its clients.
 
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde lint FILE                    is it the database, or the recording?
+  isolde stats FILE                   what is in it
+  isolde elle -m list-append FILE     answer as elle-cli does
   isolde convert FILE --to plume      write it for another checker
   isolde formats                      formats that are read and written
 
@@ -57,22 +70,31 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Lint(arguments)) => lint::run(&arguments),
+        Some(Command::Stats(arguments)) => stats::run(&arguments),
+        Some(Command::Elle(arguments)) => elle::run(&arguments),
         Some(Command::Convert(arguments)) => convert::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
     };
     match result {
         Ok(status) => status.into(),
+        // Whoever read our output has seen enough of it.
+        Err(failure) if failure.is_broken_pipe() => Status::Satisfied.into(),
         Err(failure) => {
             say(&format!("isolde: {failure}"));
-            failure.status().into()
+            Status::BadInput.into()
         }
     }
 }
 
-/// Writes a result to standard output.
+/// Writes a result to standard output. A reader that has seen enough and closed the
+/// pipe does not change the answer, and so not the exit status.
 fn out(text: &str) -> Result<(), exit::Failure> {
     let mut stdout = std::io::stdout().lock();
-    Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// Tells the user something beside the result, on standard error.

@@ -1,11 +1,11 @@
-//! The report as JSON; `docs/report.schema.json` describes it.
+//! Reports as JSON; `docs/report.schema.json` describes that of a check.
 
-use crate::{LevelReport, Report};
-use serde::Serializer;
+use crate::LevelReport;
 use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-/// One object, on several lines.
-pub fn to_json(report: &Report) -> String {
+/// A report of any kind as one object, on several lines.
+pub fn to_json(report: &impl Serialize) -> String {
     serde_json::to_string_pretty(report).expect("a report is plain data")
 }
 

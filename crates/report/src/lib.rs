@@ -2,11 +2,17 @@
 
 mod json;
 mod lattice;
+mod lint;
 mod prose;
+pub mod stats;
+mod stats_text;
 mod terminal;
 
 pub use json::to_json;
+pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use prose::{Prose, explain};
+pub use stats::Stats;
+pub use stats_text::stats_to_text;
 pub use terminal::{Detail, to_text};
 
 use isolde::{Anomaly, Level, Verdict};

@@ -65,7 +65,7 @@ impl<'a> Prose<'a> {
         format!("[{} … {}] ({} elements)", show(head), show(tail), list.len())
     }
 
-    /// Where an operation stands, in parentheses.
+    /// Where operations stand, in parentheses.
     fn place(&self, ops: &[OpId]) -> String {
         let places: Vec<String> =
             ops.iter().map(|&op| self.history.position(op).to_string()).collect();
@@ -82,7 +82,8 @@ impl<'a> Prose<'a> {
         }
     }
 
-    fn at(&self, op: OpId) -> String {
+    /// Where an operation stands, in parentheses.
+    pub(crate) fn at(&self, op: OpId) -> String {
         self.place(&[op])
     }
 }

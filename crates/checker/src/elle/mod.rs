@@ -1,0 +1,323 @@
+//! Questions as elle-cli asks them: does a history obey these consistency models?
+//!
+//! A model is one row of [`MODELS`], an anomaly one of [`ANOMALIES`]. A history is
+//! valid if every model asked for holds and every anomaly asked for is absent;
+//! where our levels do not settle that, the answer is unknown and not a guess.
+//!
+//! One thing Elle has no name for: a register read of a value that nobody wrote.
+//! None of its models forbids it. To answer as Elle does, such reads are left out
+//! with [`without_unwritten`], which counts them so that a caller can tell.
+
+mod anomalies;
+mod models;
+
+pub use anomalies::{ANOMALIES, ElleAnomaly, elle_name};
+pub use models::{MODELS, Model};
+
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
+use crate::check::{Check, Limits};
+use crate::level::Level;
+use crate::verdict::{Edge, Reason, Verdict};
+use hashbrown::HashSet;
+use isolde_history::{
+    History, HistoryBuilder, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Value,
+};
+use models::{Broken, Order};
+
+/// What is asked about a history.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// Models that should hold.
+    pub models: Vec<&'static Model>,
+    /// Anomalies that should be absent.
+    pub anomalies: Vec<&'static ElleAnomaly>,
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether the history is as it should be.
+    pub valid: Valid,
+    /// Anomalies that show that it is not.
+    pub anomalies: Vec<Anomaly>,
+    /// Models asked for that are broken, by their usual names.
+    pub not: Vec<&'static str>,
+}
+
+/// Elle's three answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Valid {
+    /// Everything asked for holds.
+    True,
+    /// Something does not.
+    False,
+    /// Not settled, for this reason.
+    Unknown(String),
+}
+
+/// The kinds of histories that Elle checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Reads and writes of registers.
+    RwRegister,
+    /// Appends to lists and reads of them.
+    ListAppend,
+}
+
+impl Workload {
+    /// The first operation that does not belong to the workload.
+    pub fn misfit(self, history: &History) -> Option<OpId> {
+        let fits = |op: OpId| {
+            let it = history.op(op);
+            match (self, it.kind) {
+                (Workload::RwRegister, OpKind::Read | OpKind::Write)
+                | (Workload::ListAppend, OpKind::Append | OpKind::ReadList) => true,
+                // A read that saw nothing looks the same in both.
+                (Workload::ListAppend, OpKind::Read) => {
+                    it.value == Value::NIL || it.value == Value::UNKNOWN
+                }
+                _ => false,
+            }
+        };
+        history.txns().flat_map(|txn| history.ops_of(txn)).find(|&op| !fits(op))
+    }
+}
+
+/// The history without register reads of values that nobody wrote, and how many
+/// there were. Elle overlooks them; [`answer`] does not.
+pub fn without_unwritten(history: History) -> (History, usize) {
+    let reads = unwritten_reads(&history, &Index::new(&history));
+    if reads.is_empty() { (history, 0) } else { (without_reads(&history, &reads), reads.len()) }
+}
+
+/// Answers a question about a history.
+pub fn answer(
+    history: &History,
+    index: &Index,
+    question: &Question,
+    limits: &Limits<'_>,
+) -> Answer {
+    let mut asked = Asked {
+        history,
+        index,
+        check: Check::new(history, index, limits),
+        anomalies: Vec::new(),
+        open: None,
+    };
+    let not: Vec<&'static str> = question
+        .models
+        .iter()
+        .filter(|model| asked.holds(model) == Some(false))
+        .map(|model| model.names[0])
+        .collect();
+    let mut present = false;
+    for anomaly in &question.anomalies {
+        present |= asked.is_absent(anomaly) == Some(false);
+    }
+    let valid = match asked.open {
+        _ if present || !not.is_empty() => Valid::False,
+        Some(reason) => Valid::Unknown(reason),
+        None => Valid::True,
+    };
+    Answer { valid, anomalies: asked.anomalies, not }
+}
+
+/// A history being asked about.
+struct Asked<'a> {
+    history: &'a History,
+    index: &'a Index,
+    check: Check<'a>,
+    /// What answered `false`.
+    anomalies: Vec<Anomaly>,
+    /// Why something is not settled, the first reason.
+    open: Option<String>,
+}
+
+impl Asked<'_> {
+    /// Whether a model holds, if that can be told.
+    fn holds(&mut self, model: &Model) -> Option<bool> {
+        if let Some(reason) = self.vacuous(model.order) {
+            self.open.get_or_insert(reason);
+            return None;
+        }
+        for &broken in model.broken_with {
+            let (Broken::Violated(level)
+            | Broken::WithoutSessions(level)
+            | Broken::BySessionFlow(level)) = broken;
+            let Verdict::Violated(violated) = self.decide(level) else { continue };
+            let shows = |anomaly: &&Anomaly| match broken {
+                Broken::Violated(_) => true,
+                Broken::WithoutSessions(_) => !uses_sessions(anomaly),
+                Broken::BySessionFlow(_) => {
+                    anomaly.kind == AnomalyKind::SessionCircularInformationFlow
+                }
+            };
+            let shown: Vec<&Anomaly> = violated.anomalies.iter().filter(shows).collect();
+            if matches!(broken, Broken::Violated(_)) || !shown.is_empty() {
+                self.remember(&shown);
+                return Some(false);
+            }
+        }
+        if self.any_satisfied(model.holds_with) {
+            return Some(true);
+        }
+        self.leave_open(model.names[0], model.holds_with);
+        None
+    }
+
+    /// Whether an anomaly is absent, if that can be told.
+    fn is_absent(&mut self, anomaly: &ElleAnomaly) -> Option<bool> {
+        if self.any_satisfied(anomaly.absent_with) {
+            return Some(true);
+        }
+        let shows = |found: &&Anomaly| anomaly.shown_by.contains(&found.kind);
+        let mut shown: Vec<Anomaly> = self.check.found().iter().filter(shows).cloned().collect();
+        for &level in anomaly.absent_with {
+            if let Verdict::Violated(violated) = self.decide(level) {
+                shown.extend(violated.anomalies.iter().filter(shows).cloned());
+            }
+        }
+        if !shown.is_empty() {
+            self.remember(&shown.iter().collect::<Vec<_>>());
+            return Some(false);
+        }
+        // Reading finds all of its kind, so what was not found is not there.
+        let by_reading = |kind| FOUND_BY_READING.iter().any(|row| row.kind == kind);
+        if !anomaly.shown_by.is_empty() && anomaly.shown_by.iter().all(|&kind| by_reading(kind)) {
+            return Some(true);
+        }
+        self.leave_open(anomaly.name, anomaly.absent_with);
+        None
+    }
+
+    /// A level's verdict. Without times no real-time order is known, and what is
+    /// left of the levels that keep it is session order.
+    fn decide(&mut self, level: Level) -> Verdict {
+        self.check.decide(match level {
+            Level::StrictSerializable if !self.history.has_times() => Level::SessionSerializable,
+            Level::StrongSnapshotIsolation if !self.history.has_times() => {
+                Level::SessionSnapshotIsolation
+            }
+            other => other,
+        })
+    }
+
+    fn any_satisfied(&mut self, levels: &[Level]) -> bool {
+        levels.iter().any(|&level| matches!(self.decide(level), Verdict::Satisfied(_)))
+    }
+
+    fn leave_open(&mut self, name: &str, levels: &[Level]) {
+        let reasons = levels.iter().find_map(|&level| match self.decide(level) {
+            Verdict::Unknown(reason) => Some(reason.to_string()),
+            _ => None,
+        });
+        let reason = reasons.unwrap_or_else(|| "it is none of the levels that are decided".into());
+        self.open.get_or_insert(format!("{name}: {reason}"));
+    }
+
+    fn remember(&mut self, shown: &[&Anomaly]) {
+        for &anomaly in shown {
+            if !self.anomalies.contains(anomaly) {
+                self.anomalies.push(anomaly.clone());
+            }
+        }
+    }
+
+    /// Why nothing in the history could break a model, if so. Elle calls it an empty
+    /// transaction graph and does not let it pass.
+    fn vacuous(&self, order: Order) -> Option<String> {
+        if self.index.counted_txns() < 2 {
+            return Some("fewer than two transactions committed".into());
+        }
+        let related = order != Order::Nothing
+            || !self.index.steps().is_empty()
+            || !self.check.found().is_empty()
+            || self.history.txns().any(|txn| {
+                self.index.reads_of(txn).any(|read| match read.origin {
+                    Origin::Txn(writer) => writer != txn,
+                    Origin::Initial => self.index.writers_of(read.key).iter().any(|&it| it != txn),
+                    Origin::Several | Origin::Nobody => true,
+                })
+            });
+        (!related).then(|| "no transaction depends on another".into())
+    }
+}
+
+/// Whether an anomaly rests on session order somewhere.
+fn uses_sessions(anomaly: &Anomaly) -> bool {
+    fn any_session(edges: &[Edge]) -> bool {
+        // Paths to a reader are plain edges: this does not go deeper than two.
+        edges.iter().any(|edge| match &edge.reason {
+            Reason::Session => true,
+            Reason::Overwritten { visible, .. } => any_session(visible),
+            _ => false,
+        })
+    }
+    match &anomaly.evidence {
+        Evidence::Operations { .. } => false,
+        Evidence::Cycle(cycle) => any_session(&cycle.edges),
+    }
+}
+
+/// Register reads of values that nobody wrote.
+fn unwritten_reads(history: &History, index: &Index) -> HashSet<OpId> {
+    let misreads = index.misreads().iter();
+    misreads
+        .filter(|misread| misread.kind == MisreadKind::ThinAir)
+        .map(|misread| misread.read)
+        .filter(|&read| history.op(read).kind == OpKind::Read)
+        .collect()
+}
+
+/// The history with these register reads left out. Only what a [`Workload`] has is
+/// carried over: it holds no predicates, rows or orders given by a database.
+fn without_reads(history: &History, reads: &HashSet<OpId>) -> History {
+    let mut builder = HistoryBuilder::new();
+    let values = history.values();
+    let take =
+        |builder: &mut HistoryBuilder, value| builder.values().intern_datum(values.datum(value));
+    let default = take(&mut builder, history.initial_default());
+    builder.initial_default(default);
+    let keys: Vec<KeyId> = history
+        .keys()
+        .map(|key| {
+            let name = take(&mut builder, history.key_name(key));
+            builder.key(name)
+        })
+        .collect();
+    for &(key, value) in history.declared_initial() {
+        let value = take(&mut builder, value);
+        builder.initial(keys[key.index()], value);
+    }
+    builder.position_unit(history.position_unit());
+    for session in history.sessions() {
+        let label = take(&mut builder, history.session_label(session));
+        let new_session = builder.new_session(label);
+        for txn in history.txns_of(session) {
+            let draft = builder.begin(new_session);
+            builder.outcome(draft, history.outcome(txn));
+            let label = take(&mut builder, history.txn_label(txn));
+            builder.label(draft, label);
+            if history.has_times() {
+                builder.interval(draft, history.txn_interval(txn));
+            }
+            for op in history.ops_of(txn).filter(|op| !reads.contains(op)) {
+                let it = history.op(op);
+                let key = keys[it.key.index()];
+                builder.position(history.position(op));
+                if it.kind == OpKind::ReadList {
+                    let list = history.list(op).iter();
+                    let list: Vec<Value> = list.map(|&value| take(&mut builder, value)).collect();
+                    builder.read_list(key, &list);
+                } else {
+                    let value = take(&mut builder, it.value);
+                    builder.op(it.kind, key, value);
+                }
+            }
+        }
+    }
+    builder.finish("history").expect("a part of a history is no larger than the whole")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Models hold, break or stay open where our levels say so.
+
+use super::*;
+use isolde_history::format::{parse_text, to_text};
+
+/// `true`, `false` or `unknown` for each of these models.
+fn valid(text: &str, models: &[&str]) -> String {
+    let history = parse_text(text).expect("a well-formed history");
+    let answers = models.iter().map(|name| {
+        let model = Model::parse(name).expect("a model");
+        let question = Question { models: vec![model], anomalies: vec![] };
+        let answer = answer(&history, &Index::new(&history), &question, &Limits::NONE);
+        match answer.valid {
+            Valid::True => "true",
+            Valid::False => "false",
+            Valid::Unknown(_) => "unknown",
+        }
+    });
+    answers.collect::<Vec<_>>().join(" ")
+}
+
+fn about_anomalies(text: &str, names: &[&str]) -> Answer {
+    let history = parse_text(text).expect("a well-formed history");
+    let parse = |name: &&str| ElleAnomaly::parse(name).expect("an anomaly");
+    let question = Question { models: vec![], anomalies: names.iter().map(parse).collect() };
+    answer(&history, &Index::new(&history), &question, &Limits::NONE)
+}
+
+#[test]
+fn every_name_means_one_model_and_one_anomaly() {
+    let names: Vec<&str> = MODELS.iter().flat_map(|model| model.names).copied().collect();
+    let distinct: HashSet<&str> = names.iter().copied().collect();
+    assert_eq!(distinct.len(), names.len());
+    let distinct: HashSet<&str> = ANOMALIES.iter().map(|anomaly| anomaly.name).collect();
+    assert_eq!(distinct.len(), ANOMALIES.len());
+    assert!(Model::parse(":strict-serializable").is_some() && Model::parse("pl-2").is_some());
+    assert_eq!(Model::parse("eventual"), None);
+}
+
+#[test]
+fn write_skew_is_snapshot_isolation_and_not_serializable() {
+    let skew = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)";
+    assert_eq!(
+        valid(skew, &["read-committed", "snapshot-isolation", "repeatable-read", "serializable"]),
+        "true true false false"
+    );
+}
+
+#[test]
+fn a_missed_own_write_breaks_the_models_that_know_sessions() {
+    let stale = "A: w(x,1)\nA: r(x,nil)";
+    assert_eq!(
+        valid(stale, &["serializable", "read-atomic", "strong-session-serializable", "PRAM"]),
+        "true unknown false false"
+    );
+    let fractured = "A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)";
+    assert_eq!(valid(fractured, &["read-atomic", "causal-cerone"]), "false false");
+}
+
+#[test]
+fn information_that_flows_against_a_session_breaks_its_strong_read_committed() {
+    let circle = "A: r(x,1)\nA: w(x,1)";
+    let models = ["read-committed", "strong-session-read-committed", "strong-read-committed"];
+    assert_eq!(valid(circle, &models), "true false false");
+    assert_eq!(valid("A: w(x,1)\nA: r(x,1)", &models), "true true true");
+}
+
+#[test]
+fn without_times_strict_models_keep_session_order() {
+    let stale = "A: w(x,1)\nB: r(x,nil)";
+    assert_eq!(valid(stale, &["strict-serializable"]), "true");
+    let timed = "A @0..1: w(x,1)\nB @2..3: r(x,nil)";
+    assert_eq!(valid(timed, &["strict-serializable", "serializable"]), "false true");
+}
+
+#[test]
+fn transactions_that_have_nothing_to_do_with_each_other_prove_nothing() {
+    let apart = "A: w(x,1)\nB: w(y,1)";
+    assert_eq!(valid(apart, &["serializable", "strict-serializable"]), "unknown true");
+    assert_eq!(valid("A: w(x,1)", &["strict-serializable"]), "unknown");
+}
+
+#[test]
+fn a_value_nobody_wrote_breaks_a_model_unless_it_is_left_out() {
+    let history = || parse_text("A: w(x,1)\nB: r(x,1)\nC: r(x,2)").expect("a well-formed history");
+    let models = vec![Model::parse("serializable").expect("a model")];
+    let question = Question { models, anomalies: vec![] };
+    let ask =
+        |history: &History| answer(history, &Index::new(history), &question, &Limits::NONE).valid;
+    assert_eq!(ask(&history()), Valid::False);
+    let (without, overlooked) = without_unwritten(history());
+    assert_eq!((ask(&without), overlooked), (Valid::True, 1));
+}
+
+#[test]
+fn leaving_reads_out_keeps_everything_else() {
+    let text = |read: &str| {
+        format!(
+            "init *=0 z=5\nA/one @1..2: w(x,1){read}\nA @3..4: w(x,2) aborted\n\
+             B @5..?: a(l,1) r(l,[1]) unknown\nempty: \n"
+        )
+    };
+    let history = parse_text(&text(" r(z,9)")).expect("a well-formed history");
+    let (without, overlooked) = without_unwritten(history);
+    let expected = parse_text(&text("")).expect("a well-formed history");
+    assert_eq!(overlooked, 1);
+    assert_eq!(to_text(&without), to_text(&expected));
+}
+
+#[test]
+fn anomalies_are_absent_present_or_open() {
+    let aborted = "A: w(x,1) aborted\nB: r(x,1)";
+    assert_eq!(about_anomalies(aborted, &["G1a"]).valid, Valid::False);
+    assert_eq!(about_anomalies(aborted, &["G0"]).valid, Valid::True);
+    assert_eq!(about_anomalies(aborted, &["G1b"]).valid, Valid::True);
+    let open = about_anomalies(aborted, &["lost-update"]).valid;
+    let reason = "lost-update: it is none of the levels that are decided";
+    assert_eq!(open, Valid::Unknown(reason.into()));
+    let names = |answer: &Answer| -> Vec<&str> {
+        answer.anomalies.iter().map(|anomaly| elle_name(anomaly.kind)).collect()
+    };
+    assert_eq!(names(&about_anomalies(aborted, &["G1", "G1a"])), ["G1a"]);
+}
+
+#[test]
+fn operations_of_another_workload_do_not_fit() {
+    let misfit = |workload: Workload, text| {
+        workload.misfit(&parse_text(text).expect("a well-formed history"))
+    };
+    assert_eq!(misfit(Workload::RwRegister, "A: w(x,1) r(x,1)"), None);
+    assert_eq!(misfit(Workload::RwRegister, "A: w(x,1) a(y,1)"), Some(OpId(1)));
+    assert_eq!(misfit(Workload::ListAppend, "A: a(x,1) r(y,nil) r(x,[1])"), None);
+    assert_eq!(misfit(Workload::ListAppend, "A: a(x,1) r(y,5)"), Some(OpId(1)));
+}

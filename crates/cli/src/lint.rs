@@ -1,0 +1,62 @@
+//! `isolde lint`: your harness, not your database.
+//!
+//! Exits 1 if any rule found something: a verdict on such a recording may say more
+//! about the recording than about the database.
+
+use crate::exit::{Failure, Status};
+use crate::output::{self, OutputFormat, Results};
+use crate::{input, limits, out};
+use isolde::lint::{RULES, lint};
+use isolde_history::Index;
+use isolde_report::{LintReport, lint_to_text, to_json};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Options of `isolde lint`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The history: a file, or a directory of client logs; `-` is standard input
+    #[arg(required_unless_present = "rules")]
+    file: Option<PathBuf>,
+    /// How to print the findings
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    /// Write the findings to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// List what is looked for, instead of looking
+    #[arg(long, conflicts_with = "file")]
+    rules: bool,
+    #[command(flatten)]
+    input: input::Arguments,
+    #[command(flatten)]
+    resources: limits::Resources,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let Some(file) = &arguments.file else { return list_rules() };
+    arguments.resources.apply_threads();
+    let memory_max = arguments.resources.memory_max();
+    let (history, format) = input::read(file, &arguments.input, memory_max)?;
+    let index = Index::new(&history);
+    let findings = lint(&history, &index);
+    let name = input::name(file);
+    let report = LintReport::new(&history, &index, (&name, format.name), &findings);
+    let text = match arguments.format {
+        OutputFormat::Text => lint_to_text(&report),
+        OutputFormat::Json => to_json(&report),
+    };
+    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
+    Ok(if findings.is_empty() { Status::Satisfied } else { Status::Violated })
+}
+
+fn list_rules() -> Result<Status, Failure> {
+    let mut text = String::new();
+    for rule in RULES {
+        let certainty = rule.certainty.name();
+        writeln!(text, "{} ({certainty})\n  {}\n  to do: {}", rule.name, rule.meaning, rule.advice)
+            .expect("writing to a string cannot fail");
+    }
+    out(&text)?;
+    Ok(Status::Satisfied)
+}

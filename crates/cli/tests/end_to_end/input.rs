@@ -1,0 +1,116 @@
+//! Files that are compressed, broken, or no files at all.
+
+use crate::support::{FRACTURED, Folder, GOOD, Run, lines, printed, refused};
+use std::io::Write;
+
+const SATISFIED: &str = "history\tcausal\tsatisfied\n";
+
+fn checked(content: &[u8]) -> Run {
+    let folder = Folder::with(&[]);
+    folder.write("history", content);
+    folder.isolde("check history -q -l causal")
+}
+
+#[test]
+fn gzip_is_read_whatever_the_name() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(GOOD.as_bytes()).expect("memory");
+    let compressed = encoder.finish().expect("memory");
+    assert_eq!(checked(&compressed), printed(0, SATISFIED));
+    let cut = checked(&compressed[..compressed.len() - 9]);
+    assert_eq!((cut.status, &*cut.stdout), (3, ""));
+    assert!(cut.stderr.starts_with("isolde: history: byte "), "{}", cut.stderr);
+}
+
+#[test]
+fn zstd_is_read_whatever_the_name() {
+    let compressed = zstd::encode_all(GOOD.as_bytes(), 1).expect("memory");
+    assert_eq!(checked(&compressed), printed(0, SATISFIED));
+    let cut = checked(&compressed[..compressed.len() - 3]);
+    assert_eq!((cut.status, &*cut.stdout), (3, ""));
+    assert!(cut.stderr.starts_with("isolde: history: byte "), "{}", cut.stderr);
+}
+
+#[test]
+fn a_malformed_line_is_named() {
+    assert_eq!(
+        checked(b"A: w(x,1)\nB: q(x,1)\n"),
+        refused(
+            "isolde: history: line 2: expected `r(key,value)`, `w(key,value)`, another operation \
+             or an outcome, found `q(x,1)`\n"
+        )
+    );
+}
+
+#[test]
+fn an_empty_file_is_no_history() {
+    let message = "isolde: history: expected a history, found an empty file\n";
+    assert_eq!(checked(b""), refused(message));
+    assert_eq!(checked(b" \n\n"), refused(message));
+}
+
+#[test]
+fn an_unknown_format_is_said_and_nothing_is_guessed() {
+    let run = checked(b"\xff\xfe\x00\x01");
+    assert_eq!((run.status, &*run.stdout), (3, ""));
+    let message = "isolde: history: expected a history in a known format, found `";
+    assert!(run.stderr.starts_with(message), "{}", run.stderr);
+}
+
+#[test]
+fn a_missing_file_and_a_folder_without_logs_are_said() {
+    let folder = Folder::with(&[]);
+    assert_eq!(
+        folder.isolde("check nothing.hist"),
+        refused("isolde: nothing.hist: cannot be opened: No such file or directory (os error 2)\n")
+    );
+    std::fs::create_dir(folder.path("folder")).expect("a writable folder");
+    assert_eq!(
+        folder.isolde("check folder"),
+        refused(
+            "isolde: folder: expected a directory of client logs, found 0 files that are none \
+             (for several histories name their files instead)\n"
+        )
+    );
+}
+
+#[test]
+fn a_bad_file_among_good_ones_spoils_the_status_and_not_the_rest() {
+    let folder = Folder::with(&[("good", GOOD), ("bad", "A: w(x,1) w(\n"), ("other", FRACTURED)]);
+    let run = folder.isolde("check good bad other -q -l causal");
+    assert_eq!(
+        (run.status, &*run.stdout),
+        (3, "good\tcausal\tsatisfied\nother\tcausal\tviolated\n")
+    );
+    assert!(run.stderr.starts_with("isolde: bad: line 1: expected "), "{}", run.stderr);
+}
+
+#[test]
+fn a_format_can_be_named_and_an_unknown_one_is_refused() {
+    let folder = Folder::with(&[("good", GOOD)]);
+    let named = folder.isolde("check good -q -l causal --from text");
+    assert_eq!(named, printed(0, "good\tcausal\tsatisfied\n"));
+    let run = folder.isolde("check good --from parchment");
+    assert_eq!((run.status, &*run.stdout), (3, ""));
+    assert!(run.stderr.starts_with("isolde: expected a format ("), "{}", run.stderr);
+    assert!(run.stderr.ends_with("), found `parchment`\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_changes_no_answer() {
+    // Far more output than a pipe holds, so that writing fails for certain.
+    let many = lines(0..20_000, |number| format!("A{number}: r(x,nil) w(x,{number})"));
+    let folder = Folder::with(&[("many.hist", &many), ("bad.hist", FRACTURED)]);
+    let closed = |arguments: &str| {
+        let mut command = folder.command(arguments);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command.stdout(writer).output().expect("the program runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    assert_eq!(closed("check bad.hist --level causal"), (Some(1), String::new()));
+    assert_eq!(closed("convert many.hist --to text"), (Some(0), String::new()));
+    assert_eq!(closed("stats many.hist"), (Some(0), String::new()));
+    assert_eq!(closed("formats"), (Some(0), String::new()));
+    assert_eq!(closed("--help"), (Some(0), String::new()));
+}

@@ -1,0 +1,8 @@
+//! The program as its users run it: arguments in; output, messages and status out.
+
+mod check;
+mod elle;
+mod input;
+mod other_commands;
+mod schema;
+mod support;

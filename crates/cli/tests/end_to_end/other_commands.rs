@@ -1,0 +1,223 @@
+//! Everything but `check` and `elle`.
+
+use crate::support::{Folder, GOOD, printed, refused};
+use serde_json::{Value, json};
+
+#[test]
+fn no_arguments_tell_what_to_type() {
+    let expected = "\
+isolde tells which isolation levels a database really gave its clients.
+
+  isolde check FILE                   decide every level of a recorded history
+  isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde lint FILE                    is it the database, or the recording?
+  isolde stats FILE                   what is in it
+  isolde elle -m list-append FILE     answer as elle-cli does
+  isolde convert FILE --to plume      write it for another checker
+  isolde formats                      formats that are read and written
+
+`isolde help` lists all commands, `isolde COMMAND --help` their options.
+";
+    assert_eq!(Folder::with(&[]).isolde(""), printed(0, expected));
+}
+
+#[test]
+fn help_lists_commands_and_exit_statuses() {
+    let expected = "\
+Tells which isolation levels a database really gave its clients
+
+Usage: isolde [COMMAND]
+
+Commands:
+  check    Decide the isolation levels of recorded histories
+  lint     Look for mistakes of the recording, before the database is accused
+  stats    Tell what is in a history
+  elle     Answer as elle-cli does: `FILE<TAB>true|false|unknown`
+  convert  Write a history in another format
+  formats  List the formats that are read and written
+  help     Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help     Print help
+  -V, --version  Print version
+
+Exit status: 0 satisfied, 1 violated, 2 unknown, 3 bad usage or input.
+";
+    assert_eq!(Folder::with(&[]).isolde("help"), printed(0, expected));
+    assert_eq!(Folder::with(&[]).isolde("--help"), printed(0, expected));
+}
+
+#[test]
+fn the_version_is_that_of_the_workspace() {
+    let expected = format!("isolde {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(Folder::with(&[]).isolde("--version"), printed(0, &expected));
+}
+
+#[test]
+fn an_unknown_command_and_a_missing_file_are_bad_usage() {
+    for arguments in ["divine", "check", "stats", "lint", "convert", "elle", "check --level"] {
+        let run = Folder::with(&[]).isolde(arguments);
+        assert_eq!((run.status, &*run.stdout), (3, ""), "{arguments}");
+        assert!(run.stderr.starts_with("error: "), "{arguments}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn every_format_of_the_library_is_listed() {
+    let run = Folder::with(&[]).isolde("formats");
+    let listed: Vec<&str> =
+        run.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let known: Vec<&str> =
+        isolde_history::format::FORMATS.iter().map(|format| format.name).collect();
+    assert_eq!((run.status, listed), (0, known));
+}
+
+#[test]
+fn a_conversion_there_and_back_changes_nothing() {
+    let text = "# isolde-history 1\nA: w(x,1)\nA: r(x,1) w(x,2)\nB: w(y,3) aborted\n";
+    let folder = Folder::with(&[("history", text)]);
+    let there = folder.isolde("convert history --to binary --output history.bin");
+    assert_eq!(there, printed(0, ""));
+    assert_eq!(folder.isolde("convert history.bin --to text"), printed(0, text));
+}
+
+#[test]
+fn a_conversion_says_what_it_loses() {
+    let folder = Folder::with(&[("history", GOOD)]);
+    let run = folder.isolde("convert history --to jepsen-edn");
+    let records = "\
+{:type :ok, :f :txn, :value [[:w \"x\" 1]], :process 0, :index 0}
+{:type :ok, :f :txn, :value [[:r \"x\" 1]], :process 1, :index 1}
+";
+    assert_eq!((run.status, &*run.stdout), (0, records));
+    assert!(run.stderr.starts_with("isolde: jepsen-edn: lost: "), "{}", run.stderr);
+}
+
+#[test]
+fn a_conversion_that_cannot_be_is_refused() {
+    let folder = Folder::with(&[("history", GOOD)]);
+    assert_eq!(
+        folder.isolde("convert history --to vbox"),
+        refused("isolde: the format vbox is read but not written\n")
+    );
+    assert_eq!(
+        folder.isolde("convert history --to cobra"),
+        refused("isolde: the format cobra is a directory: name it with --output\n")
+    );
+    let failed = folder.isolde("convert history --to text --output no/folder/file");
+    assert_eq!((failed.status, &*failed.stdout), (3, ""));
+}
+
+const TIMED: &str = "\
+session A endpoint db1:5432
+A @0..1000000: r(x,nil) w(x,1)
+B @500000..2000000: r(x,1) w(x,2)
+";
+
+#[test]
+fn stats_tell_what_is_in_a_history() {
+    let folder = Folder::with(&[("history", TIMED)]);
+    let run = folder.isolde("stats history");
+    let (figures, memory) = run.stdout.rsplit_once("  memory ").expect("a last line");
+    let expected = "\
+history (text)
+
+  sessions                    2
+  transactions                2 (2 committed, 0 aborted, 0 unknown)
+  operations                  4 (2 read, 2 write)
+  keys                        1
+  reads from                  other transactions 1, the initial state 1
+  writes per key              2 to 2, median 2
+  operations per transaction  2 to 2, median 2
+  read-modify-write           2 of 2 writes of a key by a transaction (100 %)
+  times                       0.002 s, 1000 transactions/s, latency median 1.000 ms, p99 1.500 ms
+  endpoints (sessions)        db1:5432 (1)
+";
+    assert_eq!((run.status, figures, &*run.stderr), (0, expected, ""));
+    assert!(memory.trim().ends_with(" KiB"), "{memory}");
+}
+
+#[test]
+fn stats_are_one_json_object() {
+    let folder = Folder::with(&[("history", TIMED)]);
+    let run = folder.isolde("stats history --format json");
+    let mut stats: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert!(stats["memory_bytes"].take().is_u64());
+    let expected = json!({
+        "schema": 1, "file": "history", "format": "text",
+        "history": {
+            "sessions": 2, "transactions": 2, "operations": 4, "keys": 1,
+            "committed": 2, "aborted": 0, "unknown": 0
+        },
+        "operations": [{"kind": "read", "count": 2}, {"kind": "write", "count": 2}],
+        "reads": {"initial": 1, "other": 1, "own": 0, "several": 0, "unresolved": 0},
+        "writes_per_key": {"min": 2, "median": 2, "max": 2},
+        "transaction_length": {"min": 2, "median": 2, "max": 2},
+        "list_length": null,
+        "read_modify_write": {"count": 2, "of": 2},
+        "times": {
+            "span_seconds": 0.002, "transactions_per_second": 1000.0,
+            "latency_median_ms": 1.0, "latency_p99_ms": 1.5, "timed": 2
+        },
+        "endpoints": [{"endpoint": "db1:5432", "sessions": 1}],
+        "events": 0, "remarks": [], "memory_bytes": null
+    });
+    assert_eq!((run.status, stats), (0, expected));
+}
+
+#[test]
+fn lint_passes_a_sound_recording() {
+    let folder = Folder::with(&[("history", TIMED)]);
+    let nothing = "history: nothing wrong with the recording was found\n";
+    assert_eq!(folder.isolde("lint history"), printed(0, nothing));
+    let run = folder.isolde("lint history --format json");
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let expected = json!({"schema": 1, "file": "history", "format": "text", "findings": []});
+    assert_eq!((run.status, report), (0, expected));
+}
+
+#[test]
+fn lint_fails_with_findings() {
+    let folder = Folder::with(&[("history", "A: w(x,1) aborted\nB: r(x,1)\nB: r(x,1)\n")]);
+    let expected = "\
+history: failed-but-seen (possible) × 2
+  a transaction recorded as aborted was seen by others: it committed after all, or the database \
+                    shows aborted writes
+    B.1 read x = 1 from A, recorded as aborted (history:2)
+    B.2 read x = 1 from A, recorded as aborted (history:3)
+  to do: look at the error it was given; unless it says that the transaction was rolled back, the \
+                    outcome is unknown
+history: no-dependency (certain)
+  no transaction read what another one wrote, or a key before another one wrote it, so every \
+                    history like this one passes
+    transactions that count: 2, reads that concern another's write: 0 of 2
+  to do: run longer, with fewer keys, and read the keys that are written
+";
+    assert_eq!(folder.isolde("lint history"), printed(1, expected));
+    let run = folder.isolde("lint history --format json");
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let finding = &report["findings"][0];
+    assert_eq!((run.status, &finding["rule"]), (1, &json!("failed-but-seen")));
+    assert_eq!((&finding["certainty"], &finding["total"]), (&json!("possible"), &json!(2)));
+}
+
+#[test]
+fn lint_lists_its_rules() {
+    let run = Folder::with(&[]).isolde("lint --rules");
+    let names: Vec<&str> = run
+        .stdout
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let known: Vec<&str> = isolde::lint::RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!((run.status, names), (0, known));
+}
+
+#[test]
+fn stats_and_lint_refuse_what_check_refuses() {
+    let folder = Folder::with(&[("empty", "")]);
+    let message = "isolde: empty: expected a history, found an empty file\n";
+    assert_eq!(folder.isolde("stats empty"), refused(message));
+    assert_eq!(folder.isolde("lint empty"), refused(message));
+}
