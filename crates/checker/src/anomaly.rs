@@ -6,8 +6,8 @@
 use crate::level::Level;
 use crate::verdict::{Cycle, Reason};
 use isolde_history::{
-    ExternalRead, History, Index, KeyId, ListConflict, MisreadKind, OpId, OpKind, Origin, ReadId,
-    TxnId,
+    ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
+    PredicateRow, ReadId, TxnId, VersionConflict,
 };
 
 /// Something that a level forbids.
@@ -176,10 +176,15 @@ pub fn found_by_reading(history: &History, index: &Index) -> Vec<Anomaly> {
     }
     for &conflict in index.conflicts() {
         let (kind, ops) = match conflict {
-            ListConflict::Incompatible { first, second } => {
+            VersionConflict::Incompatible { first, second } => {
                 (AnomalyKind::IncompatibleOrder, vec![first, second])
             }
-            ListConflict::Duplicate { read, .. } => (AnomalyKind::DuplicateElements, vec![read]),
+            VersionConflict::Duplicate { read, .. } => (AnomalyKind::DuplicateElements, vec![read]),
+            VersionConflict::Program { read, earlier, later } => {
+                let shown = read.into_iter().chain([earlier, later]);
+                (AnomalyKind::IncompatibleOrder, shown.collect())
+            }
+            VersionConflict::LateInitial { write } => (AnomalyKind::IncompatibleOrder, vec![write]),
         };
         anomalies.push(of_operations(history, kind, history.op(ops[0]).key, ops));
     }
@@ -266,21 +271,37 @@ fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<A
             }
             let predicate = history.predicate(op);
             for row in &predicate.rows {
-                let write =
-                    index.versions_of(row.key).iter().find(|version| version.value == row.value);
-                let columns: Vec<_> =
-                    write.map(|write| history.row(write.op()).collect()).unwrap_or_default();
-                let name = history.key_name(row.key);
-                let holds = predicate.condition.holds(history.values(), name, row.value, &columns);
-                if holds.is_some_and(|holds| holds != row.matched) {
-                    let mut ops = vec![op];
-                    ops.extend(write.map(|write| write.op()));
+                let versions = index.versions_of(row.key).iter();
+                let written = || versions.clone().filter(|version| version.value == row.value);
+                let mut origins: Vec<Option<OpId>> = written().map(|it| Some(it.op())).collect();
+                origins.extend((history.initial(row.key) == row.value).then_some(None));
+                // If the value repeats, every version that it may be has to contradict.
+                let wrong = |&write: &Option<OpId>| contradicts(history, predicate, row, write);
+                if !origins.is_empty() && origins.iter().all(wrong) {
+                    let ops = [op].into_iter().chain(origins[0]).collect();
                     let kind = AnomalyKind::ResultSetMismatch;
                     anomalies.push(of_operations(history, kind, row.key, ops));
                 }
             }
         }
     }
+}
+
+/// Whether a row fits its condition worse than the reader says, if it is the version
+/// that `write` installed, or the initial one.
+fn contradicts(
+    history: &History,
+    predicate: &Predicate,
+    row: &PredicateRow,
+    write: Option<OpId>,
+) -> bool {
+    if write.is_some_and(|write| history.op(write).kind == OpKind::Delete) {
+        return row.matched;
+    }
+    let columns: Vec<_> = write.map(|write| history.row(write).collect()).unwrap_or_default();
+    let name = history.key_name(row.key);
+    let holds = predicate.condition.holds(history.values(), name, row.value, &columns);
+    holds.is_some_and(|holds| holds != row.matched)
 }
 
 /// The anomaly that a cycle is: named by its edges, or, if one of them follows from

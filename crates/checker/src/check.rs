@@ -11,7 +11,7 @@ use crate::level::Level;
 use crate::reference::{self, Reference};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
-use isolde_history::{History, Index, OpKind};
+use isolde_history::{Candidates, History, Index, OpKind};
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
 pub struct Limits<'a> {
@@ -134,7 +134,15 @@ impl<'a> Check<'a> {
     }
 
     fn follow(&self, rule: &Rule) -> Verdict {
-        let facts = Facts { history: self.history, index: self.index, limits: self.limits };
+        if rule.candidates == Candidates::Any && self.index.has_lesser_candidates() {
+            let index = Index::choosing(self.history, Candidates::Any, &[]);
+            return self.follow_in(rule, &index);
+        }
+        self.follow_in(rule, self.index)
+    }
+
+    fn follow_in(&self, rule: &Rule, index: &Index) -> Verdict {
+        let facts = Facts { history: self.history, index, limits: self.limits };
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => {
                 Verdict::Violated(Violated { anomalies: vec![anomaly], settled_by: None })
@@ -142,9 +150,7 @@ impl<'a> Check<'a> {
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
             // Reads of repeated values were left out so far, which only made the
             // level easier to satisfy.
-            Decision::Satisfied(_) if !self.index.several().is_empty() => {
-                choices::decide(rule, &facts)
-            }
+            Decision::Satisfied(_) if !index.several().is_empty() => choices::decide(rule, &facts),
             Decision::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
         }
     }

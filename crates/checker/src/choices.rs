@@ -9,7 +9,7 @@
 use crate::check::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
-use isolde_history::{Choice, History, Index, Origin, SeveralOrigins, TxnId};
+use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
 /// How much work the search may do, in operations indexed again.
 const WORK_MAX: usize = 1 << 22;
@@ -18,6 +18,11 @@ const WORK_MAX: usize = 1 << 22;
 /// them it is satisfied.
 pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
     let reads = facts.index.several().len();
+    let open = facts.index.several().iter().map(|several| facts.index.read(several.read).op);
+    // The same element of two lists has one writer, which choices per read forget.
+    if open.into_iter().any(|op| facts.history.op(op).kind == OpKind::ReadList) {
+        return Verdict::Unknown(Unknown::RepeatedValues { reads });
+    }
     let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
     let tried = if search.history.op_count() * reads * 2 < WORK_MAX {
         search.from(&mut Vec::new())
@@ -62,7 +67,7 @@ impl Search<'_> {
             return Tried::GaveUp;
         };
         self.work = work;
-        let index = Index::choosing(self.history, made);
+        let index = Index::choosing(self.history, self.rule.candidates, made);
         match self.decide(&index) {
             Decision::Violated(anomaly) => return Tried::Violated(Box::new(anomaly)),
             Decision::Limit(limit) => return Tried::Limit(limit),
@@ -97,7 +102,7 @@ impl Search<'_> {
                 Choice { op: read.op, key: read.key, origin }
             })
             .collect();
-        let chosen = Index::choosing(self.history, &made);
+        let chosen = Index::choosing(self.history, self.rule.candidates, &made);
         if !chosen.several().is_empty() {
             return Tried::GaveUp;
         }

@@ -38,15 +38,18 @@ pub struct HistoryBuilder {
     total: Option<Vec<DraftTxn>>,
     position: u32,
     memory_max: Option<usize>,
+    /// Whether the columns came sorted and complete.
+    adopted: bool,
     refused: Option<String>,
 }
 
 const DENSE_KEYS_MAX: u32 = 1 << 20;
-const NO_KEY: u32 = u32::MAX;
+/// The key of operations that have none.
+pub(crate) const NO_KEY: u32 = u32::MAX;
 /// Ids at the top stand for the initial transaction and other absent things.
-const TXNS_MAX: usize = u32::MAX as usize - 16;
+pub(crate) const TXNS_MAX: usize = u32::MAX as usize - 16;
 /// The index keeps a flag beside the number of an operation.
-const OPS_MAX: usize = (1 << 31) - 16;
+pub(crate) const OPS_MAX: usize = (1 << 31) - 16;
 
 impl HistoryBuilder {
     /// An empty history.
@@ -264,7 +267,19 @@ impl HistoryBuilder {
 
     /// Something noticed about the source, at the current position.
     pub fn remark(&mut self, kind: &'static str, text: String) {
-        self.columns.remarks.push(Remark { kind, position: self.position, text });
+        self.columns.remarks.push(Remark { kind: kind.into(), position: self.position, text });
+    }
+
+    /// Takes over the columns of a whole history, in place of anything so far.
+    /// They must have all invariants of [`Columns`]; nothing can be added to them.
+    pub(crate) fn adopt(&mut self, columns: Columns) {
+        self.columns = columns;
+        self.adopted = true;
+    }
+
+    /// How much memory the history may take.
+    pub(crate) fn memory_max(&self) -> Option<usize> {
+        self.memory_max
     }
 
     /// Every transaction so far with the name that [`History::txn_name`] will
@@ -302,8 +317,10 @@ impl HistoryBuilder {
             return Err(ReadError::new(file, reason)
                 .hint("give more with --memory, or check a part of the history"));
         }
-        self.lay_out_lists();
-        self.sort_by_session();
+        if !self.adopted {
+            self.lay_out_lists();
+            self.sort_by_session();
+        }
         let columns = &mut self.columns;
         // Stable, so that of several declarations for one key the last one is last.
         columns.initial.sort_by_key(|entry| entry.0);

@@ -8,6 +8,7 @@
 
 use crate::predicate::Predicate;
 use crate::value::{Datum, Value, Values};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -198,7 +199,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// What it is about, in kebab case: `reused-process`, `missing-writer`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Where in the source; 0 if nowhere in particular.
     pub position: u32,
     /// One sentence, lower case, no full stop.

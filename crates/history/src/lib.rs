@@ -25,8 +25,8 @@ pub use history::{
 };
 
 pub use index::{
-    Choice, ExternalRead, Index, ListConflict, Misread, MisreadKind, Origin, ReadId,
-    SeveralOrigins, Version, VersionEvidence, VersionStep,
+    Candidates, Choice, ExternalRead, Index, Misread, MisreadKind, Origin, ReadId, SeveralOrigins,
+    Version, VersionConflict, VersionEvidence, VersionStep,
 };
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;

@@ -4,13 +4,14 @@
 //! see a window of the source and consume it from the front.
 
 use crate::error::{Place, ReadError};
+use memmap2::Mmap;
 use std::io::{Cursor, Read};
 
 /// A file (or standard input) being read.
 pub struct Source<'a> {
     name: String,
     reader: Box<dyn Read + Send + 'a>,
-    buffer: Vec<u8>,
+    bytes: Bytes,
     /// Consumed up to here.
     start: usize,
     /// Filled up to here.
@@ -18,6 +19,26 @@ pub struct Source<'a> {
     offset: u64,
     line: u64,
     finished: bool,
+}
+
+/// What the window is a part of.
+enum Bytes {
+    /// Filled from the reader as needed.
+    Buffer(Vec<u8>),
+    /// The whole source.
+    Map(Mmap),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Buffer(buffer) => buffer,
+            Bytes::Map(map) => map,
+        }
+    }
 }
 
 const FILL_BYTES: usize = 1 << 20;
@@ -30,7 +51,7 @@ impl<'a> Source<'a> {
         Source {
             name: name.into(),
             reader: Box::new(reader),
-            buffer: Vec::new(),
+            bytes: Bytes::Buffer(Vec::new()),
             start: 0,
             end: 0,
             offset: 0,
@@ -44,6 +65,16 @@ impl<'a> Source<'a> {
         Source::new(name, Cursor::new(bytes))
     }
 
+    /// A source over a file that is mapped into memory: all of it is in the window.
+    pub(crate) fn from_map(name: impl Into<String>, map: Mmap) -> Self {
+        Source {
+            end: map.len(),
+            bytes: Bytes::Map(map),
+            finished: true,
+            ..Source::new(name, std::io::empty())
+        }
+    }
+
     /// What messages call the source.
     pub fn name(&self) -> &str {
         &self.name
@@ -52,7 +83,7 @@ impl<'a> Source<'a> {
     /// The bytes read and not yet consumed.
     #[inline]
     pub fn window(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.bytes[self.start..self.end]
     }
 
     /// The offset of the window's first byte in the source.
@@ -67,26 +98,34 @@ impl<'a> Source<'a> {
 
     /// Reads more into the window. `false` means that the source has ended.
     pub fn fill(&mut self) -> Result<bool, ReadError> {
-        if self.finished {
-            return Ok(false);
-        }
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.end >= PIECE_BYTES_MAX {
+        if !self.finished && self.end - self.start >= PIECE_BYTES_MAX {
             let message = format!(
                 "expected a line, form or record of at most {} MiB, found a longer one",
                 PIECE_BYTES_MAX >> 20
             );
             return Err(ReadError::new(&self.name, message).at(self.place()));
         }
-        if self.buffer.len() < self.end + FILL_BYTES / 2 {
-            self.buffer.resize((self.end * 2).max(FILL_BYTES), 0);
+        self.fill_any()
+    }
+
+    /// Like [`Source::fill`], however large the window has become.
+    fn fill_any(&mut self) -> Result<bool, ReadError> {
+        let Bytes::Buffer(buffer) = &mut self.bytes else {
+            return Ok(false);
+        };
+        if self.finished {
+            return Ok(false);
+        }
+        if self.start > 0 {
+            buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if buffer.len() < self.end + FILL_BYTES / 2 {
+            buffer.resize((self.end * 2).max(FILL_BYTES), 0);
         }
         let read = loop {
-            match self.reader.read(&mut self.buffer[self.end..]) {
+            match self.reader.read(&mut buffer[self.end..]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 other => break other,
             }
@@ -112,7 +151,7 @@ impl<'a> Source<'a> {
     /// If the window is shorter.
     #[inline]
     pub fn consume(&mut self, count: usize) {
-        let gone = &self.buffer[self.start..self.end][..count];
+        let gone = &self.window()[..count];
         self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
         self.start += count;
         self.offset += count as u64;
@@ -142,7 +181,7 @@ impl<'a> Source<'a> {
         self.start += length + ending;
         self.offset += (length + ending) as u64;
         self.line += ending as u64;
-        let line = &self.buffer[from..from + length];
+        let line = &self.bytes[from..from + length];
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
@@ -167,6 +206,16 @@ impl<'a> Source<'a> {
     pub fn rest(&mut self) -> Result<&[u8], ReadError> {
         while self.fill()? {}
         Ok(self.window())
+    }
+
+    /// Everything that is left, if that is at most `bytes_max` or costs no memory.
+    pub(crate) fn whole(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, ReadError> {
+        while self.fill_any()? {
+            if self.end - self.start > bytes_max {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.window()))
     }
 
     /// The place of the window's first byte: its line.

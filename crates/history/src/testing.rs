@@ -1,5 +1,9 @@
 //! Comparing histories by what they say, whatever their ids, for tests.
 
+mod random;
+
+pub(crate) use random::random_history;
+
 use crate::history::{History, KeyId, OpId, OpKind, SessionId, TxnId};
 use crate::value::Value;
 use std::fmt::Write;
@@ -14,7 +18,6 @@ pub(crate) fn same(left: &History, right: &History) {
 
 /// Fails unless both histories are [`same()`] and have the same ids, places in
 /// the source and remarks.
-#[allow(dead_code, reason = "the binary format's tests will need it")]
 #[track_caller]
 pub(crate) fn identical(left: &History, right: &History) {
     same(left, right);

@@ -14,6 +14,8 @@ use std::hash::BuildHasher;
 pub struct Value(u32);
 
 const TABLE: u32 = 1 << 31;
+/// How many values a table holds at most, the reserved ones not counted.
+pub(crate) const VALUES_MAX: usize = (TABLE - 2) as usize;
 
 impl Value {
     /// The absent value: a key nobody has written, an empty column.
@@ -225,6 +227,20 @@ impl Values {
     /// Interning them in this order into an empty table gives the same ids.
     pub fn table(&self) -> impl Iterator<Item = Datum<'_>> {
         (2..self.entries.len()).map(|id| self.datum(Value(TABLE | id as u32)))
+    }
+
+    /// The value of the table's entry at `index`, the two reserved ones not counted.
+    pub(crate) const fn nth(index: usize) -> Value {
+        Value(TABLE | (index as u32 + 2))
+    }
+
+    /// Makes room for this many further entries and bytes of text.
+    pub(crate) fn reserve(&mut self, entries: usize, bytes: usize) {
+        self.entries.reserve_exact(entries);
+        self.arena.reserve_exact(bytes);
+        // The table is grown by what is hashed again, so it must be told how.
+        debug_assert!(self.lookup.is_empty(), "room is made in an empty table");
+        self.lookup = HashTable::with_capacity(entries);
     }
 
     /// Whether `value` is small, reserved, or in this table.

@@ -132,6 +132,11 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             txn(second),
             prose.at(second)
         ),
+        (AnomalyKind::IncompatibleOrder, _)
+            if prose.history.op(ops[ops.len() - 1]).kind.is_write() =>
+        {
+            against_program(prose, key, ops)
+        }
         (AnomalyKind::IncompatibleOrder, Some(second)) => {
             let other = format!("{} read {}", txn(second), wrote(second));
             format!("{saw}\n{other}\nneither is a prefix of the other")
@@ -139,6 +144,30 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
         (AnomalyKind::DuplicateElements, _) => format!("{saw}: an element stands in it twice"),
         (AnomalyKind::ResultSetMismatch, _) => mismatch(prose, key, read),
         _ => format!("{saw}, which nobody wrote"),
+    }
+}
+
+/// Versions installed against the program of their transaction, or before the
+/// initial one.
+fn against_program(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
+    let wrote = |op: OpId| format!("{} {}", prose.content(op, key), prose.at(op));
+    let txn = |op: OpId| prose.txn(prose.history.txn_of(op));
+    match *ops {
+        [read, earlier, later] => format!(
+            "{} wrote {} before {}\n{} read {}, in which the later one comes first",
+            txn(earlier),
+            wrote(earlier),
+            wrote(later),
+            txn(read),
+            wrote(read)
+        ),
+        [earlier, later] => format!(
+            "{} wrote {} before {}\nthe database installed them the other way round",
+            txn(earlier),
+            wrote(earlier),
+            wrote(later)
+        ),
+        _ => format!("the database installed {} before the initial version", wrote(ops[0])),
     }
 }
 

@@ -10,11 +10,13 @@
 use super::{Rule, never_visible, nothing_forced};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use isolde_history::Candidates;
 
 pub(super) const RULE: Rule = Rule {
     level: Level::AdyaReadCommitted,
     reads_from: true,
     session_order: false,
+    candidates: Candidates::Final,
     broken: AnomalyKind::CircularInformationFlow,
     forced: nothing_forced,
     visible: never_visible,

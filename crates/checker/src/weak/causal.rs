@@ -16,13 +16,14 @@ use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use hashbrown::HashMap;
-use isolde_history::{KeyId, Origin, ReadId, TxnId};
+use isolde_history::{Candidates, KeyId, Origin, ReadId, TxnId};
 use std::collections::VecDeque;
 
 pub(super) const RULE: Rule = Rule {
     level: Level::Causal,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Final,
     broken: AnomalyKind::CausalityViolation,
     forced,
     visible,

@@ -26,7 +26,7 @@ use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::check::Limits;
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{History, Index, Origin, ReadId, SessionId, TxnId};
+use isolde_history::{Candidates, History, Index, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
 
 /// The levels of this family.
@@ -50,6 +50,8 @@ pub(crate) struct Rule {
     pub(crate) reads_from: bool,
     /// Whether session order is part of the commit order.
     pub(crate) session_order: bool,
+    /// Which writes may explain a read of a repeated value.
+    pub(crate) candidates: Candidates,
     /// What a cycle with a forced order is called.
     pub(crate) broken: AnomalyKind,
     /// Finds the forced orders, or a cycle of known ones on the way.

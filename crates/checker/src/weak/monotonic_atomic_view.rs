@@ -12,11 +12,13 @@
 use super::{Rule, read_committed};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use isolde_history::Candidates;
 
 pub(super) const RULE: Rule = Rule {
     level: Level::MonotonicAtomicView,
     reads_from: true,
     session_order: false,
+    candidates: Candidates::Final,
     broken: AnomalyKind::ObservedTransactionVanishes,
     forced: read_committed::forced,
     visible: read_committed::visible,

@@ -14,12 +14,13 @@ use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::Edge;
 use hashbrown::{HashMap, HashSet};
-use isolde_history::{KeyId, Origin, ReadId, SessionId, TxnId};
+use isolde_history::{Candidates, KeyId, Origin, ReadId, SessionId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::MonotonicReads,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Any,
     broken: AnomalyKind::NonMonotonicRead,
     forced,
     visible,

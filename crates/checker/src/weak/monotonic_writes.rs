@@ -10,12 +10,13 @@ use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::Edge;
-use isolde_history::{Origin, ReadId, SessionId, TxnId};
+use isolde_history::{Candidates, Origin, ReadId, SessionId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::MonotonicWrites,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Any,
     broken: AnomalyKind::NonMonotonicWrite,
     forced,
     visible,

@@ -13,12 +13,13 @@ use super::{Facts, Forced, Halt, Rule, read_your_writes, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::Edge;
-use isolde_history::{KeyId, Origin, ReadId, TxnId};
+use isolde_history::{Candidates, KeyId, Origin, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadAtomic,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Final,
     broken: AnomalyKind::FracturedRead,
     forced,
     visible,

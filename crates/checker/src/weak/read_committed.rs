@@ -16,12 +16,13 @@ use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::{Edge, Reason};
 use hashbrown::HashMap;
-use isolde_history::{KeyId, Origin, ReadId, TxnId};
+use isolde_history::{Candidates, KeyId, Origin, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadCommitted,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Final,
     broken: AnomalyKind::ObservedTransactionVanishes,
     forced,
     visible,
@@ -60,7 +61,10 @@ fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
         let read = facts.index.read(ReadId(later));
         let Some(writer) = Facts::writer(read.origin) else { continue };
         for earlier in range.start..later {
-            if let Origin::Txn(other) = facts.index.read(ReadId(earlier)).origin
+            let earlier = facts.index.read(ReadId(earlier));
+            // Rows of one predicate are one operation, none earlier than the other.
+            if let Origin::Txn(other) = earlier.origin
+                && earlier.op != read.op
                 && other != writer
                 && facts.index.writes(other, read.key)
             {
@@ -81,8 +85,15 @@ fn of_long_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
         }
     }
     let mut nearest: HashMap<KeyId, Nearest> = HashMap::new();
+    // Rows of one predicate are one operation: they become later reads together.
+    let mut held: Vec<(KeyId, Later)> = Vec::new();
+    let mut last_op = None;
     for position in range.rev() {
         let read = index.read(ReadId(position));
+        if last_op != Some(read.op) {
+            held.drain(..).for_each(|(key, later)| remember(&mut nearest, key, later));
+            last_op = Some(read.op);
+        }
         let Some(writer) = Facts::writer(read.origin) else { continue };
         if earliest.get(&writer) == Some(&position) {
             let mut force = |nearest: &Nearest| {
@@ -102,16 +113,19 @@ fn of_long_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
                 both.for_each(|entry| force(entry.1));
             }
         }
-        let later = Later { writer, read: ReadId(position) };
-        nearest
-            .entry(read.key)
-            .and_modify(|nearest| {
-                if nearest.first.writer != writer {
-                    *nearest = Nearest { first: later, second: Some(nearest.first) };
-                }
-            })
-            .or_insert(Nearest { first: later, second: None });
+        held.push((read.key, Later { writer, read: ReadId(position) }));
     }
+}
+
+fn remember(nearest: &mut HashMap<KeyId, Nearest>, key: KeyId, later: Later) {
+    nearest
+        .entry(key)
+        .and_modify(|nearest| {
+            if nearest.first.writer != later.writer {
+                *nearest = Nearest { first: later, second: Some(nearest.first) };
+            }
+        })
+        .or_insert(Nearest { first: later, second: None });
 }
 
 pub(super) fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
@@ -119,6 +133,7 @@ pub(super) fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
     let start = facts.index.read_range(reader).start;
     (start..forced.read.0)
         .map(|read| facts.index.read(ReadId(read)))
+        .filter(|read| read.op != facts.index.read(forced.read).op)
         .find(|read| read.origin == Origin::Txn(forced.before))
         .map(|read| Edge {
             before: forced.before,

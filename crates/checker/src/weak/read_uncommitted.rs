@@ -9,11 +9,13 @@
 use super::{Rule, never_visible, nothing_forced};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use isolde_history::Candidates;
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadUncommitted,
     reads_from: false,
     session_order: false,
+    candidates: Candidates::Final,
     broken: AnomalyKind::DirtyWrite,
     forced: nothing_forced,
     visible: never_visible,

@@ -11,12 +11,13 @@ use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::Edge;
-use isolde_history::{ReadId, TxnId};
+use isolde_history::{Candidates, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadYourWrites,
     reads_from: true,
     session_order: true,
+    candidates: Candidates::Any,
     broken: AnomalyKind::MissedOwnWrite,
     forced,
     visible,

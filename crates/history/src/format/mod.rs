@@ -3,8 +3,41 @@
 //! A format is one file of this folder and one row of [`FORMATS`]. Its file says
 //! where the format is described, what it cannot express and what is tolerated.
 
+mod awdit;
+mod binary;
+mod client_logs;
+mod cobra;
+mod cobra_writer;
+mod dbcop_bincode;
+mod dbcop_events;
+mod dbcop_hist;
+mod dbcop_json;
+mod edn;
+mod form;
+mod isopredict;
+mod jepsen;
+mod jepsen_edn;
+mod jepsen_json;
+mod jepsen_notation;
+#[cfg(test)]
+mod jepsen_tests;
+mod jepsen_txt;
+mod jepsen_value;
+mod jepsen_write;
+mod json_stream;
 mod open;
+mod plume;
+mod plume_writer;
+mod records;
+mod registers;
 mod text;
+mod timekiller;
+mod vbox;
+mod veristrong_list;
+mod viper;
+mod viper_edn;
+mod viper_json;
+mod viper_writer;
 
 pub use open::{OpenError, open};
 pub use text::expectations;
@@ -146,6 +179,25 @@ pub struct ReadOptions {
 
 /// All formats. Detection asks them in this order.
 pub static FORMATS: &[Format] = &[
+    binary::FORMAT,
+    binary::RAW_FORMAT,
+    plume::FORMAT,
+    awdit::FORMAT,
+    dbcop_hist::FORMAT,
+    dbcop_json::FORMAT,
+    timekiller::FORMAT,
+    isopredict::FORMAT,
+    veristrong_list::FORMAT,
+    viper_json::FORMAT,
+    viper_edn::FORMAT,
+    cobra::FORMAT,
+    vbox::FORMAT,
+    dbcop_bincode::FORMAT,
+    jepsen_edn::PORCUPINE_KV,
+    jepsen_edn::FORMAT,
+    jepsen_json::FORMAT,
+    jepsen_txt::PORCUPINE_ETCD,
+    jepsen_txt::FORMAT,
     // The widest: whatever begins like a line of it.
     text::FORMAT,
 ];

@@ -1,10 +1,11 @@
 //! Opening files: compression by content, directories, standard input.
 
-use super::Input;
+use super::{Input, binary};
 use crate::error::ReadError;
 use crate::source::Source;
+use memmap2::Mmap;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// A path that could not be opened.
@@ -33,8 +34,31 @@ pub fn open(path: &Path) -> Result<Input<'static>, OpenError> {
             .collect();
         return Ok(Input::Directory { name, files });
     }
-    let file = File::open(path).map_err(fail)?;
+    let mut file = File::open(path).map_err(fail)?;
+    if begins_like_binary(&mut file).map_err(fail)? {
+        return Ok(Input::File(Source::from_map(&name, map(&file).map_err(fail)?)));
+    }
     Ok(Input::File(decompressed(&name, file)?))
+}
+
+/// Whether a file that can be mapped is in the native binary format. Pipes and
+/// devices cannot, and what was read from them could not be read again.
+fn begins_like_binary(file: &mut File) -> io::Result<bool> {
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    file.by_ref().take(binary::MAGIC.len() as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(binary::is_binary(&head))
+}
+
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is only read, as bytes, of which any pattern is valid. What
+    // remains is another process changing the file meanwhile. The reader checks
+    // entries after it has copied them, so changed ones are refused or harmless; a
+    // file cut short ends this process with a signal, as it would any that maps it.
+    unsafe { Mmap::map(file) }
 }
 
 /// A file of a directory, opened when first read: there may be more of them than

@@ -1,8 +1,10 @@
 //! Joining reads to writes.
 
+use super::lists::external_part;
 use super::versions::{Version, Versions};
 use super::{
-    Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count,
+    Candidates, Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins,
+    may_count,
 };
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
@@ -18,17 +20,20 @@ pub(super) struct Joined {
     pub(super) ops: Vec<OpId>,
     pub(super) misreads: Vec<Misread>,
     pub(super) several: Vec<SeveralOrigins>,
+    /// Whether a read has candidates that [`Candidates::Final`] leaves out.
+    pub(super) has_lesser: bool,
 }
 
 /// Joins all reads, in parallel over transactions.
-pub(super) fn join(history: &History, versions: &Versions) -> Joined {
+pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) -> Joined {
     const TXNS_PER_TASK: usize = 1 << 14;
     let txns = history.txn_count();
     let tasks: Vec<usize> = (0..txns).step_by(TXNS_PER_TASK).collect();
     let parts: Vec<Joined> = tasks
         .into_par_iter()
         .map(|start| {
-            let mut joiner = Joiner { history, versions, own: Vec::new(), out: Joined::default() };
+            let mut joiner =
+                Joiner { history, versions, allowed, own: Vec::new(), out: Joined::default() };
             for txn in start..(start + TXNS_PER_TASK).min(txns) {
                 joiner.out.starts.push(joiner.out.ops.len() as u32);
                 joiner.txn(TxnId(txn as u32));
@@ -52,6 +57,7 @@ fn concatenate(parts: Vec<Joined>) -> Joined {
         all.origins.extend_from_slice(&part.origins);
         all.ops.extend_from_slice(&part.ops);
         all.misreads.extend(part.misreads);
+        all.has_lesser |= part.has_lesser;
         all.several.extend(part.several.into_iter().map(|mut several| {
             several.read.0 += base;
             several
@@ -75,7 +81,8 @@ impl Joined {
             match chosen.get(&(ops[read], keys[read])) {
                 Some(Origin::Txn(txn)) => origins[read] = PackedOrigin(txn.0),
                 Some(Origin::Initial) => origins[read] = PackedOrigin::INITIAL,
-                Some(Origin::Several | Origin::Nobody) | None => return true,
+                Some(Origin::Nobody) => origins[read] = PackedOrigin::NOBODY,
+                Some(Origin::Several) | None => return true,
             }
             false
         });
@@ -92,7 +99,7 @@ impl Joined {
         }
         let mut open: Vec<TxnId> = history.txns().filter(|txn| counted[txn.index()]).collect();
         // Lists that share their elements are looked at once, up to the longest.
-        let mut seen_to: HashMap<u32, u32> = HashMap::new();
+        let mut seen_to: HashMap<u32, usize> = HashMap::new();
         let mut observed: Vec<TxnId> = Vec::new();
         while let Some(txn) = open.pop() {
             observed.clear();
@@ -105,14 +112,14 @@ impl Joined {
             for op in history.ops_of(txn) {
                 let Op { kind, key, .. } = history.op(op);
                 if kind == OpKind::ReadList {
-                    let (start, length) = history.list_span(op);
-                    let seen = seen_to.entry(start).or_insert(0);
-                    for &element in history.list(op).iter().skip(*seen as usize) {
+                    let Some(list) = external_part(history, txn, op) else { continue };
+                    let seen = seen_to.entry(history.list_span(op).0).or_insert(0);
+                    for &element in list.iter().skip(*seen) {
                         if let [only] = versions.with_value(key, element) {
                             observed.push(only.txn);
                         }
                     }
-                    *seen = length.max(*seen);
+                    *seen = list.len().max(*seen);
                 }
             }
             for &writer in &observed {
@@ -160,6 +167,7 @@ impl Joined {
 struct Joiner<'a> {
     history: &'a History,
     versions: &'a Versions,
+    allowed: Candidates,
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
     out: Joined,
@@ -168,7 +176,7 @@ struct Joiner<'a> {
 /// Transactions up to this length are searched for their own writes one by one.
 const OPS_SHORT: u32 = 64;
 
-impl<'a> Joiner<'a> {
+impl Joiner<'_> {
     fn txn(&mut self, txn: TxnId) {
         let history = self.history;
         self.own.clear();
@@ -260,14 +268,30 @@ impl<'a> Joiner<'a> {
         initial: bool,
         versions: &[Version],
     ) -> PackedOrigin {
-        let good = versions.iter().filter(|version| self.is_good(txn, version));
         let mut candidates: Vec<Origin> = Vec::new();
+        let mut lesser: Vec<Origin> = Vec::new();
         candidates.extend(initial.then_some(Origin::Initial));
-        candidates.extend(good.map(|version| Origin::Txn(version.txn)));
-        candidates.dedup();
+        for version in versions.iter().filter(|version| version.txn != txn) {
+            if self.is_good(txn, version) {
+                candidates.push(Origin::Txn(version.txn));
+            } else if may_count(self.history, version.txn) {
+                lesser.push(Origin::Txn(version.txn));
+            } else {
+                lesser.push(Origin::Nobody);
+            }
+        }
+        if candidates.len() + lesser.len() > 1 && !lesser.is_empty() {
+            self.out.has_lesser = true;
+            if self.allowed == Candidates::Any {
+                candidates.extend(lesser);
+                candidates.sort_unstable();
+                candidates.dedup();
+            }
+        }
         match candidates[..] {
             [Origin::Initial] => PackedOrigin::INITIAL,
             [Origin::Txn(only)] => PackedOrigin(only.0),
+            [Origin::Nobody] => PackedOrigin::NOBODY,
             [] => self.misread(txn, op, key, versions),
             _ => {
                 let read = ReadId(self.out.ops.len() as u32);
@@ -315,9 +339,9 @@ impl<'a> Joiner<'a> {
     /// A list read's external part comes from the writer of its last element. What
     /// the elements before it say is for [`super::lists`].
     fn read_list(&mut self, txn: TxnId, op: OpId, key: KeyId) {
-        let external = match self.external_part(txn, op, key) {
-            Ok(external) => external,
-            Err(kind) => return self.out.misreads.push(Misread { read: op, key, kind }),
+        let Some(external) = external_part(self.history, txn, op) else {
+            let kind = self.missing_own(txn, op, key);
+            return self.out.misreads.push(Misread { read: op, key, kind });
         };
         let Some(&element) = external.last() else {
             return self.push(op, key, PackedOrigin::INITIAL);
@@ -325,31 +349,43 @@ impl<'a> Joiner<'a> {
         let found = self.versions.with_value(key, element);
         let origin = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
-            _ => self.choose(txn, op, key, false, found),
+            [] | [_] => self.choose(txn, op, key, false, found),
+            _ => self.repeated_element(txn, op, key, found),
         };
         self.push(op, key, origin);
     }
 
-    /// A list read without its transaction's own appends, with which it must end.
-    fn external_part(&self, txn: TxnId, op: OpId, key: KeyId) -> Result<&'a [Value], MisreadKind> {
-        let (list, values) = (self.history.list(op), self.history.op_values());
-        let mut external = list;
-        for write in self.own_writes(txn, op, key) {
-            match external.split_last() {
-                Some((&element, rest)) if element == values[write.index()] => external = rest,
-                _ => {
-                    let mut own = self.own_writes(txn, op, key);
-                    let latest = own.next().expect("there is one that was not seen");
-                    let missing = !list.contains(&values[latest.index()]);
-                    return Err(if missing && own.any(|w| list.contains(&values[w.index()])) {
-                        MisreadKind::NotMyLastWrite { write: latest }
-                    } else {
-                        MisreadKind::NotMyOwnWrite { write: latest }
-                    });
-                }
-            }
+    /// An element appended more than once. All lists that show it mean the same
+    /// append, so one that this reader cannot have seen still is a candidate.
+    fn repeated_element(
+        &mut self,
+        txn: TxnId,
+        op: OpId,
+        key: KeyId,
+        found: &[Version],
+    ) -> PackedOrigin {
+        self.out.has_lesser = true;
+        let seen = found.iter().any(|version| self.is_good(txn, version));
+        if self.allowed == Candidates::Final && !seen {
+            return self.misread(txn, op, key, found);
         }
-        Ok(external)
+        let candidates = found.iter().map(|version| Origin::Txn(version.txn)).collect();
+        let read = ReadId(self.out.ops.len() as u32);
+        self.out.several.push(SeveralOrigins { read, candidates });
+        PackedOrigin::SEVERAL
+    }
+
+    /// Why a list read that does not end with its transaction's own appends is wrong.
+    fn missing_own(&self, txn: TxnId, op: OpId, key: KeyId) -> MisreadKind {
+        let (list, values) = (self.history.list(op), self.history.op_values());
+        let mut own = self.own_writes(txn, op, key);
+        let write = own.next().expect("there is one that was not seen");
+        let missing = !list.contains(&values[write.index()]);
+        if missing && own.any(|write| list.contains(&values[write.index()])) {
+            MisreadKind::NotMyLastWrite { write }
+        } else {
+            MisreadKind::NotMyOwnWrite { write }
+        }
     }
 
     #[inline]

@@ -2,11 +2,11 @@
 //!
 //! Every list a counted transaction read is, without its own appends, a state the
 //! key went through. States of one key must be prefixes of the longest one, the
-//! *spine*; appends that the spine does not show came after it. [Kingsbury and
-//! Alvaro 2020, §4.2.3]
+//! *spine*; appends that the spine does not show came after it, and those of one
+//! transaction come in the order of its program. [Kingsbury and Alvaro 2020, §4.2.3]
 
 use super::versions::Versions;
-use super::{ListConflict, Misread, MisreadKind, VersionEvidence, VersionStep, may_count};
+use super::{Misread, MisreadKind, VersionConflict, VersionEvidence, VersionStep, may_count};
 use crate::history::{History, KeyId, OpId, OpKind, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -14,8 +14,26 @@ use hashbrown::HashMap;
 #[derive(Default)]
 pub(super) struct ListOrders {
     pub(super) steps: Vec<VersionStep>,
-    pub(super) conflicts: Vec<ListConflict>,
+    pub(super) conflicts: Vec<VersionConflict>,
     pub(super) misreads: Vec<Misread>,
+}
+
+/// A list read without its transaction's own appends; `None` if it does not end
+/// with exactly those.
+pub(super) fn external_part(history: &History, txn: TxnId, op: OpId) -> Option<&[Value]> {
+    let key = history.op(op).key;
+    let mut external = history.list(op);
+    for earlier in (history.op_range(txn).start..op.0).rev() {
+        let index = earlier as usize;
+        if history.op_keys()[index] == key && history.op_kinds()[index].is_write() {
+            let (&last, rest) = external.split_last()?;
+            if last != history.op_values()[index] {
+                return None;
+            }
+            external = rest;
+        }
+    }
+    Some(external)
 }
 
 /// A state of a list that somebody else's appends led to.
@@ -30,98 +48,164 @@ struct State {
 }
 
 pub(super) fn orders(history: &History, versions: &Versions, counted: &[bool]) -> ListOrders {
-    let mut states = states(history, counted);
+    let mut orders = ListOrders::default();
+    let mut states = states(history, counted, &mut orders);
     // The longest of each key first; of equal ones the earliest.
     states.sort_unstable_by_key(|state| (state.key, std::cmp::Reverse(state.length), state.read));
-    let mut orders = ListOrders::default();
     for group in states.chunk_by(|one, other| one.key == other.key) {
-        key_order(history, versions, counted, group, &mut orders);
+        KeyOrder::new(history, versions, counted, group[0]).add(group, &mut orders);
     }
     orders
 }
 
 /// All states that counted transactions read; reads that do not end with their
 /// transaction's own appends are misreads already and tell nothing about order.
-fn states(history: &History, counted: &[bool]) -> Vec<State> {
+/// Elements that stand twice are found on the way, once per shared list.
+fn states(history: &History, counted: &[bool], orders: &mut ListOrders) -> Vec<State> {
     let mut states = Vec::new();
+    let mut longest_at: HashMap<u32, (u32, OpId)> = HashMap::new();
     for txn in history.txns().filter(|txn| counted[txn.index()]) {
-        let range = history.op_range(txn);
-        for op in range.clone().map(OpId) {
+        for op in history.ops_of(txn) {
             if history.op_kinds()[op.index()] != OpKind::ReadList {
                 continue;
             }
-            let key = history.op(op).key;
-            let own: Vec<Value> = (range.start..op.0)
-                .map(|earlier| history.op(OpId(earlier)))
-                .filter(|earlier| earlier.kind.is_write() && earlier.key == key)
-                .map(|earlier| earlier.value)
-                .collect();
-            if history.list(op).ends_with(&own) {
-                let (start, length) = history.list_span(op);
-                let length = length - own.len() as u32;
+            let (start, length) = history.list_span(op);
+            let longest = longest_at.entry(start).or_insert((length, op));
+            if length > longest.0 {
+                *longest = (length, op);
+            }
+            if let Some(external) = external_part(history, txn, op) {
+                let (key, length) = (history.op(op).key, external.len() as u32);
                 states.push(State { key, read: op, txn, start, length });
             }
+        }
+    }
+    for &(_, read) in longest_at.values() {
+        if let Some(place) = first_repeated(history.list(read)) {
+            orders.conflicts.push(VersionConflict::Duplicate { read, place });
         }
     }
     states
 }
 
-fn key_order(
-    history: &History,
-    versions: &Versions,
-    counted: &[bool],
-    states: &[State],
-    orders: &mut ListOrders,
-) {
-    let longest = states[0];
-    let key = longest.key;
-    let spine = &history.list(longest.read)[..longest.length as usize];
-    let mut places: HashMap<Value, u32> = HashMap::with_capacity(spine.len());
-    for (place, &element) in spine.iter().enumerate() {
-        if places.insert(element, place as u32).is_some() {
-            let read = longest.read;
-            orders.conflicts.push(ListConflict::Duplicate { read, place: place as u32 });
-        }
-    }
-    for state in &states[1..] {
-        let elements = &history.list(state.read)[..state.length as usize];
-        if state.start != longest.start && !spine.starts_with(elements) {
-            disagreeing(history, versions, *state, elements, longest, orders);
-        }
-    }
-    let bad = bad_elements(history, versions, key, spine);
-    for state in states.iter().filter(|state| state.start == longest.start) {
-        for &(place, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
-            let _ = place;
-            orders.misreads.push(Misread { read: state.read, key, kind });
-        }
-        own_elements(history, *state, &places, orders);
-    }
-    steps(versions, counted, longest, spine, &places, orders);
+fn first_repeated(elements: &[Value]) -> Option<u32> {
+    let mut seen = hashbrown::HashSet::with_capacity(elements.len());
+    elements.iter().position(|&element| !seen.insert(element)).map(|place| place as u32)
 }
 
-/// A state that is no prefix of the spine: which anomaly it is, and what its
-/// elements show by themselves.
-fn disagreeing(
-    history: &History,
-    versions: &Versions,
-    state: State,
-    elements: &[Value],
+/// What the longest state of a key says.
+struct KeyOrder<'a> {
+    history: &'a History,
+    versions: &'a Versions,
+    counted: &'a [bool],
     longest: State,
-    orders: &mut ListOrders,
-) {
-    let mut seen: HashMap<Value, u32> = HashMap::with_capacity(elements.len());
-    let read = state.read;
-    for (place, &element) in elements.iter().enumerate() {
-        if seen.insert(element, place as u32).is_some() {
-            orders.conflicts.push(ListConflict::Duplicate { read, place: place as u32 });
+    spine: &'a [Value],
+    places: HashMap<Value, u32>,
+}
+
+impl<'a> KeyOrder<'a> {
+    fn new(
+        history: &'a History,
+        versions: &'a Versions,
+        counted: &'a [bool],
+        longest: State,
+    ) -> Self {
+        let spine = &history.list(longest.read)[..longest.length as usize];
+        let places = spine.iter().enumerate().map(|(at, &element)| (element, at as u32)).collect();
+        KeyOrder { history, versions, counted, longest, spine, places }
+    }
+
+    fn add(&self, states: &[State], orders: &mut ListOrders) {
+        let key = self.longest.key;
+        let conflicts = orders.conflicts.len();
+        let bad = bad_elements(self.history, self.versions, key, self.spine);
+        for state in states {
+            let elements = &self.history.list(state.read)[..state.length as usize];
+            if state.start == self.longest.start || self.spine.starts_with(elements) {
+                for &(_, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
+                    orders.misreads.push(Misread { read: state.read, key, kind });
+                }
+                own_elements(self.history, self.versions, *state, &self.places, orders);
+            } else {
+                self.disagreeing(*state, elements, orders);
+            }
+        }
+        if let Some(conflict) = self.against_program() {
+            orders.conflicts.push(conflict);
+        }
+        if orders.conflicts.len() == conflicts {
+            self.steps(orders);
         }
     }
-    orders.conflicts.push(ListConflict::Incompatible { first: longest.read, second: read });
-    for (_, kind) in bad_elements(history, versions, state.key, elements) {
-        orders.misreads.push(Misread { read, key: state.key, kind });
+
+    /// A state that is no prefix of the spine.
+    fn disagreeing(&self, state: State, elements: &[Value], orders: &mut ListOrders) {
+        let (first, second) = (self.longest.read, state.read);
+        orders.conflicts.push(VersionConflict::Incompatible { first, second });
+        for (_, kind) in bad_elements(self.history, self.versions, state.key, elements) {
+            orders.misreads.push(Misread { read: second, key: state.key, kind });
+        }
+        let places = elements.iter().enumerate().map(|(at, &element)| (element, at as u32));
+        own_elements(self.history, self.versions, state, &places.collect(), orders);
     }
-    own_elements(history, state, &seen, orders);
+
+    /// Two appends of one transaction of which the spine shows the second first, or
+    /// only the second.
+    fn against_program(&self) -> Option<VersionConflict> {
+        let place = |value| self.places.get(&value).copied().unwrap_or(u32::MAX);
+        let mut appends: Vec<(OpId, TxnId, u32)> = self
+            .versions
+            .of(self.longest.key)
+            .iter()
+            .filter(|version| self.counted[version.txn.index()])
+            .filter(|version| self.is_only(version.value))
+            .map(|version| (version.op(), version.txn, place(version.value)))
+            .collect();
+        appends.sort_unstable();
+        let wrong = appends.windows(2).find(|pair| pair[0].1 == pair[1].1 && pair[0].2 > pair[1].2);
+        wrong.map(|pair| VersionConflict::Program {
+            read: Some(self.longest.read),
+            earlier: pair[0].0,
+            later: pair[1].0,
+        })
+    }
+
+    fn is_only(&self, value: Value) -> bool {
+        self.versions.with_value(self.longest.key, value).len() == 1
+    }
+
+    fn steps(&self, orders: &mut ListOrders) {
+        let (key, read) = (self.longest.key, self.longest.read);
+        let mut last = None;
+        for &element in self.spine {
+            let after = match self.versions.with_value(key, element) {
+                [only] if self.counted[only.txn.index()] => only.txn,
+                _ => continue,
+            };
+            if let Some(before) = last
+                && before != after
+            {
+                let evidence = VersionEvidence::ListRead(read);
+                orders.steps.push(VersionStep { before, after, key, evidence });
+            }
+            last = Some(after);
+        }
+        let Some(before) = last else { return };
+        let mut unseen: Vec<TxnId> = self
+            .versions
+            .of(key)
+            .iter()
+            .filter(|version| self.counted[version.txn.index()])
+            .filter(|version| !self.places.contains_key(&version.value))
+            .map(|version| version.txn)
+            .filter(|&txn| txn != before)
+            .collect();
+        unseen.sort_unstable();
+        unseen.dedup();
+        let evidence = VersionEvidence::NotInList(read);
+        let steps = unseen.into_iter().map(|after| VersionStep { before, after, key, evidence });
+        orders.steps.extend(steps);
+    }
 }
 
 /// Elements that nobody, or only an aborted transaction, appended.
@@ -149,6 +233,7 @@ fn bad_elements(
 /// Elements that the reading transaction itself appends later.
 fn own_elements(
     history: &History,
+    versions: &Versions,
     state: State,
     places: &HashMap<Value, u32>,
     orders: &mut ListOrders,
@@ -158,56 +243,10 @@ fn own_elements(
         if later.kind == OpKind::Append
             && later.key == state.key
             && places.get(&later.value).is_some_and(|&place| place < state.length)
+            && versions.with_value(state.key, later.value).len() == 1
         {
             let kind = MisreadKind::Future { write: op };
             orders.misreads.push(Misread { read: state.read, key: state.key, kind });
         }
     }
-}
-
-fn steps(
-    versions: &Versions,
-    counted: &[bool],
-    longest: State,
-    spine: &[Value],
-    places: &HashMap<Value, u32>,
-    orders: &mut ListOrders,
-) {
-    let (key, read) = (longest.key, longest.read);
-    let writer = |element: Value| {
-        let mut found =
-            versions.with_value(key, element).iter().filter(|version| counted[version.txn.index()]);
-        match (found.next(), found.next()) {
-            (Some(only), None) => Some(only.txn),
-            _ => None,
-        }
-    };
-    let mut last = None;
-    for &element in spine {
-        let next = writer(element);
-        if let (Some(before), Some(after)) = (last, next)
-            && before != after
-        {
-            let evidence = VersionEvidence::ListRead(read);
-            orders.steps.push(VersionStep { before, after, key, evidence });
-        }
-        last = next.or(last);
-    }
-    let Some(before) = last else { return };
-    let mut unseen: Vec<TxnId> = versions
-        .of(key)
-        .iter()
-        .filter(|version| counted[version.txn.index()] && !places.contains_key(&version.value))
-        .map(|version| version.txn)
-        .filter(|&txn| txn != before)
-        .collect();
-    unseen.sort_unstable();
-    unseen.dedup();
-    let evidence = VersionEvidence::NotInList(read);
-    orders.steps.extend(unseen.into_iter().map(|after| VersionStep {
-        before,
-        after,
-        key,
-        evidence,
-    }));
 }

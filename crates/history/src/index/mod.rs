@@ -9,6 +9,7 @@
 //! are anomalies by themselves, and [`Index::several`], where repeated values leave
 //! more than one candidate.
 
+mod given;
 mod join;
 mod lists;
 mod versions;
@@ -155,23 +156,48 @@ pub enum VersionEvidence {
     Given,
 }
 
-/// Two list reads of one key that cannot both be right, or one that cannot be.
+/// List reads or given orders of a key that no version order fits. No
+/// [`VersionStep`] is taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ListConflict {
-    /// Neither is a prefix of the other.
+pub enum VersionConflict {
+    /// Two list reads, neither of which is a prefix of the other.
     Incompatible {
         /// The longer one.
         first: OpId,
         /// The other.
         second: OpId,
     },
-    /// The element at this place stands twice.
+    /// A list read with an element twice.
     Duplicate {
         /// The read.
         read: OpId,
         /// The place of the second occurrence.
         place: u32,
     },
+    /// Two writes of one transaction were installed against its program.
+    Program {
+        /// The read that shows it; `None` if the database said so.
+        read: Option<OpId>,
+        /// The write that comes first in the program.
+        earlier: OpId,
+        /// The write that was installed first.
+        later: OpId,
+    },
+    /// The database said that the initial version came after this write.
+    LateInitial {
+        /// The write.
+        write: OpId,
+    },
+}
+
+/// Which writes may explain a read of a repeated value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidates {
+    /// Final writes of transactions that did not abort; others only if there is
+    /// none of these.
+    Final,
+    /// Every write, for levels that allow intermediate and aborted reads.
+    Any,
 }
 
 /// See the module's documentation.
@@ -192,21 +218,22 @@ pub struct Index {
     writers: Vec<TxnId>,
     misreads: Vec<Misread>,
     several: Vec<SeveralOrigins>,
+    has_lesser: bool,
     steps: Vec<VersionStep>,
-    conflicts: Vec<ListConflict>,
+    conflicts: Vec<VersionConflict>,
 }
 
 impl Index {
     /// Indexes a history.
     pub fn new(history: &History) -> Index {
-        Index::choosing(history, &[])
+        Index::choosing(history, Candidates::Final, &[])
     }
 
     /// Indexes a history in which these reads of repeated values are taken to have
     /// come from these origins.
-    pub fn choosing(history: &History, choices: &[Choice]) -> Index {
+    pub fn choosing(history: &History, candidates: Candidates, choices: &[Choice]) -> Index {
         let versions = Versions::new(history);
-        let mut joined = join::join(history, &versions);
+        let mut joined = join::join(history, &versions, candidates);
         joined.choose(choices);
         let counted = joined.counted(history, &versions);
         let all_counted = counted.iter().all(|&counted| counted);
@@ -216,8 +243,10 @@ impl Index {
         let (write_starts, write_keys) = written_keys(history, &counted);
         let (key_starts, writers) = writers_by_key(history, &write_starts, &write_keys);
         let lists = lists::orders(history, &versions, &counted);
-        let mut steps = lists.steps;
-        given_steps(history, &versions, &counted, &mut steps);
+        let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
+        given::orders(history, &versions, &counted, &mut steps, &mut conflicts);
+        conflicts.sort_unstable();
+        conflicts.dedup();
         joined.misreads.extend(lists.misreads);
         joined.misreads.sort_unstable();
         joined.misreads.dedup();
@@ -235,8 +264,9 @@ impl Index {
             writers,
             misreads: joined.misreads,
             several: joined.several,
+            has_lesser: joined.has_lesser,
             steps,
-            conflicts: lists.conflicts,
+            conflicts,
         }
     }
 
@@ -325,9 +355,14 @@ impl Index {
         &self.steps
     }
 
-    /// List reads that contradict each other or themselves.
-    pub fn conflicts(&self) -> &[ListConflict] {
+    /// List reads and given orders that contradict each other or themselves.
+    pub fn conflicts(&self) -> &[VersionConflict] {
         &self.conflicts
+    }
+
+    /// Whether [`Candidates::Any`] would give some read more candidates.
+    pub fn has_lesser_candidates(&self) -> bool {
+        self.has_lesser
     }
 
     /// A transaction's final write of a key.
@@ -409,36 +444,6 @@ fn writers_by_key(
         }
     }
     (starts, writers)
-}
-
-/// Steps from version orders that came with the history. A value that nobody or
-/// more than one counted transaction wrote breaks its chain in two.
-fn given_steps(
-    history: &History,
-    versions: &Versions,
-    counted: &[bool],
-    steps: &mut Vec<VersionStep>,
-) {
-    for chain in &history.orders().versions {
-        let mut last: Option<TxnId> = None;
-        for &value in &chain.values {
-            let mut writers = versions
-                .with_value(chain.key, value)
-                .iter()
-                .filter(|version| counted[version.txn.index()]);
-            let writer = match (writers.next(), writers.next()) {
-                (Some(only), None) => Some(only.txn),
-                _ => None,
-            };
-            if let (Some(before), Some(after)) = (last, writer)
-                && before != after
-            {
-                let evidence = VersionEvidence::Given;
-                steps.push(VersionStep { before, after, key: chain.key, evidence });
-            }
-            last = writer;
-        }
-    }
 }
 
 /// Whether a transaction may count: it did not abort.

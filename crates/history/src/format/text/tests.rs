@@ -4,7 +4,7 @@ use super::*;
 use crate::error::ReadError;
 use crate::format::{self, parse_text, to_text};
 use crate::history::{History, TxnId};
-use crate::testing::same;
+use crate::testing::{random_history, same};
 
 /// Something of everything the format can say.
 const EVERYTHING: &str = r#"# isolde-history 1
@@ -48,6 +48,18 @@ fn what_is_written_reads_back_the_same() {
     let again = read(&text);
     same(&history, &again);
     assert_eq!(to_text(&again), text);
+}
+
+#[test]
+fn any_history_reads_back_the_same() {
+    for seed in 0..5_000 {
+        let history = random_history(seed);
+        let text = to_text(&history);
+        let again =
+            parse_text(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        same(&history, &again);
+        assert_eq!(to_text(&again), text, "seed {seed}");
+    }
 }
 
 #[test]
@@ -102,71 +114,73 @@ fn sessions_with_one_label_stay_apart() {
     read(&to_text(&history));
 }
 
+/// Texts and what is said about them.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "A: w(x,1)\nA: read(x,1)",
+        "text: line 2: expected `r(key,value)`, `w(key,value)`, another operation or an \
+             outcome, found `read(x,1)`",
+    ),
+    ("A: r(x)", "text: line 1: expected `,` and a value after the key, found `)`"),
+    ("A: r(x,1", "text: line 1: expected `)`, found the end of the line"),
+    ("A: r(x,1)w(x,2)", "text: line 1: expected a space after the operation, found `w(x,2)`"),
+    (
+        "A: r(x,5y)",
+        "text: line 1: expected a value, found `5y)` (text of other characters than \
+             letters, digits and `_-./` is quoted)",
+    ),
+    (
+        "A: r(x,[1.5])",
+        "text: line 1: expected a value or `]`, found `1.5])` (text of other characters \
+             than letters, digits and `_-./` is quoted)",
+    ),
+    (
+        "A: w(x,18446744073709551616)",
+        "text: line 1: expected an integer from -2^63 to 2^64-1, found \
+             `18446744073709551616)` (write a larger one as ~\"NUMBER\")",
+    ),
+    ("A: w(x,\"y)", "text: line 1: expected a closing quote, found `\"y)`"),
+    (
+        "A: w(x,\"\\q\")",
+        "text: line 1: expected `\\\"`, `\\\\`, `\\n`, `\\r`, `\\t` or `\\u{1f}`, found `\\q\")`",
+    ),
+    (
+        "A: w(x,1) aborted w(x,2)",
+        "text: line 1: expected `error TEXT` or the end of the line after the outcome, \
+             found `w(x,2)`",
+    ),
+    ("A w(x,1)", "text: line 1: expected `:` and operations after the session, found `w(x,1)`"),
+    ("A @1: w(x,1)", "text: line 1: expected `..`, found `:`"),
+    ("A ts=..3: w(x,1)", "text: line 1: expected a number, found `..3:`"),
+    ("A: p(value mod 0 = 0)", "text: line 1: expected a divisor of at least 1, found `0`"),
+    (
+        "A: p(key > 3)",
+        "text: line 1: expected a value, found `>` (text of other characters than \
+             letters, digits and `_-./` is quoted)",
+    ),
+    ("init x", "text: line 1: expected `=` and an initial value, found the end of the line"),
+    ("event kill", "text: line 1: expected a number, found `kill`"),
+    (
+        "order x 1 2",
+        "text: line 1: expected `:` and values in the order they were installed, found `1`",
+    ),
+    (
+        "A: w(x,1)\nserial: B",
+        "text: line 2: expected the name of a transaction, found `B` (`A` or `A.2` by \
+             session and place, or its own label)",
+    ),
+    ("A: w(x,1)\nserial: A A", "text: line 2: expected each transaction once, found `A`"),
+    (
+        "# isolde-history 2\nA: w(x,1)",
+        "text: line 1: expected version 1 of the format, found `2` (a newer isolde may have \
+             written it)",
+    ),
+];
+
 #[test]
 fn a_mistake_is_shown_with_its_line_and_what_was_expected() {
-    let refused = [
-        (
-            "A: w(x,1)\nA: read(x,1)",
-            "text: line 2: expected `r(key,value)`, `w(key,value)`, another operation or an \
-             outcome, found `read(x,1)`",
-        ),
-        ("A: r(x)", "text: line 1: expected `,` and a value after the key, found `)`"),
-        ("A: r(x,1", "text: line 1: expected `)`, found the end of the line"),
-        ("A: r(x,1)w(x,2)", "text: line 1: expected a space after the operation, found `w(x,2)`"),
-        (
-            "A: r(x,5y)",
-            "text: line 1: expected a value, found `5y)` (text of other characters than \
-             letters, digits and `_-./` is quoted)",
-        ),
-        (
-            "A: r(x,[1.5])",
-            "text: line 1: expected a value or `]`, found `1.5])` (text of other characters \
-             than letters, digits and `_-./` is quoted)",
-        ),
-        (
-            "A: w(x,18446744073709551616)",
-            "text: line 1: expected an integer from -2^63 to 2^64-1, found \
-             `18446744073709551616)` (write a larger one as ~\"NUMBER\")",
-        ),
-        ("A: w(x,\"y)", "text: line 1: expected a closing quote, found `\"y)`"),
-        (
-            "A: w(x,\"\\q\")",
-            "text: line 1: expected `\\\"`, `\\\\`, `\\n`, `\\r`, `\\t` or `\\u{1f}`, found `\\q\")`",
-        ),
-        (
-            "A: w(x,1) aborted w(x,2)",
-            "text: line 1: expected `error TEXT` or the end of the line after the outcome, \
-             found `w(x,2)`",
-        ),
-        ("A w(x,1)", "text: line 1: expected `:` and operations after the session, found `w(x,1)`"),
-        ("A @1: w(x,1)", "text: line 1: expected `..`, found `:`"),
-        ("A ts=..3: w(x,1)", "text: line 1: expected a number, found `..3:`"),
-        ("A: p(value mod 0 = 0)", "text: line 1: expected a divisor of at least 1, found `0`"),
-        (
-            "A: p(key > 3)",
-            "text: line 1: expected a value, found `>` (text of other characters than \
-             letters, digits and `_-./` is quoted)",
-        ),
-        ("init x", "text: line 1: expected `=` and an initial value, found the end of the line"),
-        ("event kill", "text: line 1: expected a number, found `kill`"),
-        (
-            "order x 1 2",
-            "text: line 1: expected `:` and values in the order they were installed, found `1`",
-        ),
-        (
-            "A: w(x,1)\nserial: B",
-            "text: line 2: expected the name of a transaction, found `B` (`A` or `A.2` by \
-             session and place, or its own label)",
-        ),
-        ("A: w(x,1)\nserial: A A", "text: line 2: expected each transaction once, found `A`"),
-        (
-            "# isolde-history 2\nA: w(x,1)",
-            "text: line 1: expected version 1 of the format, found `2` (a newer isolde may have \
-             written it)",
-        ),
-    ];
-    for (text, message) in refused {
-        assert_eq!(refusal(text), message, "{text}");
+    for (text, message) in REFUSED {
+        assert_eq!(refusal(text), *message, "{text}");
     }
 }
 

@@ -1,0 +1,132 @@
+//! The engine answers as the definitions do, and its evidence hangs together.
+
+use crate::support::{Size, every_history, history, random_history};
+use isolde::reference::{self, Reference};
+use isolde::{
+    Check, Edge, Evidence, INITIAL, Level, Limits, Reason, Satisfied, Verdict, check,
+    decided_levels,
+};
+use isolde_history::{History, Index, OpKind};
+use std::collections::BTreeMap;
+
+/// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to
+/// try more.
+const RANDOM_HISTORIES: u64 = 8_000;
+
+#[derive(Default)]
+struct Compared {
+    histories: usize,
+    satisfied: BTreeMap<Level, usize>,
+    violated: BTreeMap<Level, usize>,
+    unknown: usize,
+}
+
+impl Compared {
+    /// Compares every decided level, asked for alone and together with the others.
+    fn compare(&mut self, text: &str) {
+        let history = history(text);
+        let index = Index::new(&history);
+        let together = check(&history, &index, &decided_levels(), &Limits::NONE);
+        self.histories += 1;
+        for (level, verdict) in together {
+            let expected = reference::decide(&history, level);
+            let alone = Check::new(&history, &index, &Limits::NONE).decide(level);
+            for verdict in [&verdict, &alone] {
+                self.agree(text, &history, (level, verdict), &expected);
+            }
+            consistent(text, &history, &index, &verdict);
+        }
+    }
+
+    fn agree(
+        &mut self,
+        text: &str,
+        history: &History,
+        (level, verdict): (Level, &Verdict),
+        expected: &Reference,
+    ) {
+        match (verdict, expected) {
+            (Verdict::Satisfied(_), Reference::Satisfied) => {
+                *self.satisfied.entry(level).or_default() += 1;
+            }
+            (Verdict::Violated(_), Reference::Violated) => {
+                *self.violated.entry(level).or_default() += 1;
+            }
+            (_, Reference::Unknown(_)) => {}
+            // Repeated elements of lists are not searched.
+            (Verdict::Unknown(_), _) if history.op_kinds().contains(&OpKind::ReadList) => {
+                self.unknown += 1;
+            }
+            _ => panic!("{level}: expected {expected:?}, found {verdict:?}\n{text}"),
+        }
+    }
+}
+
+/// A commit order has every counted transaction once; a cycle closes, and every
+/// forced step says why its first transaction was visible.
+fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
+    match verdict {
+        Verdict::Satisfied(Satisfied::Order(order)) if index.several().is_empty() => {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            let counted: Vec<_> = history.txns().filter(|&txn| index.is_counted(txn)).collect();
+            assert_eq!(sorted, counted, "{text}");
+        }
+        Verdict::Violated(violated) => {
+            assert!(!violated.anomalies.is_empty(), "{text}");
+            for anomaly in &violated.anomalies {
+                let Evidence::Cycle(cycle) = &anomaly.evidence else { continue };
+                let first = cycle.edges[0].before;
+                assert_eq!(chain(text, first, &cycle.edges), first, "{text}");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Follows steps from `start` to where they end.
+fn chain(text: &str, start: isolde_history::TxnId, edges: &[Edge]) -> isolde_history::TxnId {
+    let mut at = start;
+    for edge in edges {
+        assert_eq!(edge.before, at, "{text}");
+        at = edge.after;
+        if let Reason::Overwritten { reader, visible, .. } = &edge.reason {
+            assert!(!visible.is_empty() && edge.before != INITIAL, "{text}");
+            assert_eq!(chain(text, edge.before, visible), *reader, "{text}");
+        }
+    }
+    at
+}
+
+#[test]
+fn every_small_history_gets_the_verdicts_of_the_definition() {
+    let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
+    let mut compared = Compared::default();
+    every_history(size, &mut |text| compared.compare(text));
+    assert_eq!(compared.histories, 80_165);
+    assert_eq!(compared.unknown, 0);
+    let both = |level: &Level| {
+        compared.satisfied.contains_key(level) && compared.violated.contains_key(level)
+    };
+    let one_sided: Vec<Level> = decided_levels().into_iter().filter(|level| !both(level)).collect();
+    // Registers alone never violate read uncommitted.
+    assert_eq!(one_sided, [Level::ReadUncommitted]);
+}
+
+#[test]
+fn random_histories_get_the_verdicts_of_the_definition() {
+    let count = std::env::var("ISOLDE_RANDOM_HISTORIES")
+        .ok()
+        .map_or(RANDOM_HISTORIES, |count| count.parse().expect("a number"));
+    let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
+    let mut compared = Compared::default();
+    for seed in 0..count {
+        compared.compare(&random_history(seed, size));
+    }
+    for level in decided_levels() {
+        assert!(compared.satisfied.contains_key(&level), "{level} is never satisfied");
+        assert!(compared.violated.contains_key(&level), "{level} is never violated");
+    }
+    let share = compared.unknown as f64 / (count as f64 * decided_levels().len() as f64 * 2.0);
+    assert!(share < 0.05, "{} verdicts are unknown", compared.unknown);
+}

@@ -1,0 +1,715 @@
+//! EDN as a stream of forms in a window of bytes.
+//!
+//! Histories of Jepsen are hundreds of megabytes of short maps of which a few
+//! fields matter, so nothing is built for what nobody asks for: a [`Scanner`]
+//! either steps over a form or leaves it as flat [`Node`]s. It never recurses,
+//! refuses forms nested deeper than [`DEPTH_MAX`], and tells a form that is wrong
+//! from one that the window merely cuts off, which is tried again when the window
+//! has grown.
+//!
+//! The notation is that of <https://github.com/edn-format/edn>, with what Clojure
+//! prints beside it: ratios, `##NaN`, octal and hexadecimal escapes, `#:name{…}`.
+//! Tolerated: repeated map keys and set members, any Unicode character above ASCII
+//! in symbols, symbols with several slashes.
+
+use super::form::{Bracket, Node, Span};
+
+/// Forms inside one another.
+pub(crate) const DEPTH_MAX: usize = 512;
+
+/// Vectors inside one another that are read the fast way.
+const PLAIN_DEPTH_MAX: usize = 4;
+
+/// Why a form could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The window ends inside the form.
+    Incomplete,
+    /// The bytes at this place of the window are not EDN.
+    Malformed { at: usize, expected: &'static str },
+}
+
+/// A place in a window of EDN.
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Whether the source ends where the window does.
+    ends: bool,
+    /// Spans count from here.
+    base: usize,
+    frames: Vec<Frame>,
+}
+
+/// A form that has begun and not ended.
+#[derive(Clone, Copy)]
+struct Frame {
+    kind: FrameKind,
+    /// How many nodes there were before it.
+    node: usize,
+    /// Where it begins.
+    start: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FrameKind {
+    Sequence(Bracket),
+    /// A map in which a key still lacks its value.
+    MapAfterKey,
+    /// Waits for the form that the tag belongs to.
+    Tag,
+    /// Waits for the form to be left out.
+    Discard,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Token,
+    Digit,
+    Colon,
+    Blank,
+    Open,
+    Close,
+    Quote,
+    Comment,
+    Hash,
+    Backslash,
+    Wrong,
+}
+
+static CLASSES: [Class; 256] = classes();
+
+const fn classes() -> [Class; 256] {
+    let mut classes = [Class::Token; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b' ' | b',' | b'\t'..=b'\r' | 0x1c..=0x1f => Class::Blank,
+            b'0'..=b'9' => Class::Digit,
+            b':' => Class::Colon,
+            b'(' | b'[' | b'{' => Class::Open,
+            b')' | b']' | b'}' => Class::Close,
+            b'"' => Class::Quote,
+            b';' => Class::Comment,
+            b'#' => Class::Hash,
+            b'\\' => Class::Backslash,
+            0..=0x1b | 0x7f | b'@' | b'^' | b'`' | b'~' => Class::Wrong,
+            _ => Class::Token,
+        };
+        byte += 1;
+    }
+    classes
+}
+
+#[inline]
+fn class(byte: u8) -> Class {
+    CLASSES[byte as usize]
+}
+
+/// Whether a token goes on with this byte.
+#[inline]
+fn continues_token(byte: u8) -> bool {
+    matches!(class(byte), Class::Token | Class::Digit | Class::Colon | Class::Hash)
+}
+
+impl<'a> Scanner<'a> {
+    /// A scanner at the beginning of `bytes`. `ends` tells whether the source
+    /// ends where they do.
+    pub(crate) fn new(bytes: &'a [u8], ends: bool) -> Self {
+        Scanner { bytes, at: 0, ends, base: 0, frames: Vec::new() }
+    }
+
+    /// Where in the window the scanner is.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Spans of nodes count from here on.
+    pub(crate) fn rebase(&mut self) {
+        self.base = self.at;
+    }
+
+    /// Steps over `count` bytes that the caller has looked at.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    /// The window from the scanner on.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// The bytes between two places of the window.
+    pub(crate) fn between(&self, start: usize, end: usize) -> &'a [u8] {
+        &self.bytes[start..end]
+    }
+
+    /// Steps over blanks, comments and discarded forms; the byte that the next
+    /// form begins with, or `None` at the end of the window.
+    #[inline]
+    pub(crate) fn blank(&mut self) -> Result<Option<u8>, Stop> {
+        loop {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Ok(None);
+            };
+            match class(byte) {
+                Class::Blank => self.at += 1,
+                Class::Comment => self.comment()?,
+                Class::Hash if self.bytes.get(self.at + 1) == Some(&b'_') => {
+                    self.at += 2;
+                    self.skip()?;
+                }
+                _ => return Ok(Some(byte)),
+            }
+        }
+    }
+
+    /// Steps over the next form.
+    pub(crate) fn skip(&mut self) -> Result<(), Stop> {
+        self.walk::<false>(&mut Vec::new())
+    }
+
+    /// Adds the next form to `nodes`.
+    #[inline]
+    pub(crate) fn form(&mut self, nodes: &mut Vec<Node>) -> Result<(), Stop> {
+        if self.bytes.get(self.at) == Some(&b'[') && self.plain_vector(nodes) {
+            return Ok(());
+        }
+        self.walk::<true>(nodes)
+    }
+
+    /// Adds the vector that the scanner stands on if it holds nothing but vectors,
+    /// natural numbers, `nil` and short keywords, as nearly every value of a
+    /// history does; else leaves everything as it was and returns `false`.
+    fn plain_vector(&mut self, nodes: &mut Vec<Node>) -> bool {
+        let first_node = nodes.len();
+        let bytes = self.bytes;
+        let mut at = self.at;
+        let mut open = [0; PLAIN_DEPTH_MAX];
+        let mut depth = 0;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b' ' | b',' => at += 1,
+                b'0'..=b'9' => {
+                    let (number, end) = leading_number(bytes, at);
+                    if !ends_plainly(bytes, end) || (byte == b'0' && end > at + 1) {
+                        break;
+                    }
+                    nodes.push(Node::Int(number));
+                    at = end;
+                }
+                b'[' if depth < PLAIN_DEPTH_MAX => {
+                    open[depth] = nodes.len();
+                    depth += 1;
+                    nodes.push(Node::Open(Bracket::Vector, 1));
+                    at += 1;
+                }
+                b']' => {
+                    depth -= 1;
+                    let node = open[depth];
+                    nodes[node] = Node::Open(Bracket::Vector, (nodes.len() - node) as u32);
+                    at += 1;
+                    if depth == 0 {
+                        self.at = at;
+                        return true;
+                    }
+                }
+                b':' => {
+                    let end = lowercase_end(bytes, at + 1);
+                    if end == at + 1 || !ends_plainly(bytes, end) {
+                        break;
+                    }
+                    nodes.push(Node::Keyword(self.span(at + 1, end)));
+                    at = end;
+                }
+                b'n' if bytes[at..].starts_with(b"nil") && ends_plainly(bytes, at + 3) => {
+                    nodes.push(Node::Nil);
+                    at += 3;
+                }
+                _ => break,
+            }
+        }
+        nodes.truncate(first_node);
+        false
+    }
+
+    /// The next form if it is a leaf; a sequence becomes its notation.
+    #[inline]
+    pub(crate) fn leaf(&mut self) -> Result<Node, Stop> {
+        let Some(byte) = self.blank()? else {
+            return Err(Stop::Incomplete);
+        };
+        match class(byte) {
+            Class::Digit => self.digits(),
+            Class::Open | Class::Close | Class::Hash => {
+                let start = self.at;
+                self.skip()?;
+                Ok(Node::Other(self.span(start, self.at)))
+            }
+            other => self.plain_leaf(other),
+        }
+    }
+
+    /// The keyword that the scanner stands on, without its colon; `None` if it
+    /// stands on something else.
+    #[inline]
+    pub(crate) fn keyword(&mut self) -> Result<Option<&'a [u8]>, Stop> {
+        if self.bytes.get(self.at) != Some(&b':') {
+            return Ok(None);
+        }
+        let start = self.at;
+        let end = lowercase_end(self.bytes, start + 1);
+        if end > start + 1 && self.bytes.get(end) == Some(&b' ') {
+            self.at = end;
+        } else {
+            self.keyword_end()?;
+        }
+        Ok(Some(&self.bytes[start + 1..self.at]))
+    }
+
+    /// Steps over the opening brace of a map and the tag before it, if any;
+    /// `false` if the scanner stands on something else.
+    pub(crate) fn enter_map(&mut self) -> Result<bool, Stop> {
+        if self.bytes.get(self.at) == Some(&b'#') && self.bytes.get(self.at + 1) != Some(&b'{') {
+            self.at += 1;
+            self.token()?;
+            if self.blank()?.is_none() {
+                return Err(Stop::Incomplete);
+            }
+        }
+        if self.bytes.get(self.at) != Some(&b'{') {
+            return Ok(false);
+        }
+        self.at += 1;
+        Ok(true)
+    }
+
+    fn walk<const KEEP: bool>(&mut self, nodes: &mut Vec<Node>) -> Result<(), Stop> {
+        self.frames.clear();
+        loop {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Err(Stop::Incomplete);
+            };
+            match class(byte) {
+                Class::Blank => {
+                    self.at += 1;
+                    continue;
+                }
+                Class::Comment => {
+                    self.comment()?;
+                    continue;
+                }
+                Class::Open => {
+                    let bracket = match byte {
+                        b'[' => Bracket::Vector,
+                        b'(' => Bracket::List,
+                        _ => Bracket::Map,
+                    };
+                    self.open::<KEEP>(bracket, 1, nodes)?;
+                    continue;
+                }
+                Class::Close => self.close::<KEEP>(byte, nodes)?,
+                Class::Hash => match self.dispatch::<KEEP>(nodes)? {
+                    None => continue,
+                    Some(leaf) => push::<KEEP>(nodes, leaf),
+                },
+                other => {
+                    let leaf = self.plain_leaf(other)?;
+                    push::<KEEP>(nodes, leaf);
+                }
+            }
+            if self.is_whole::<KEEP>(nodes) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A form has ended: whether it was the one asked for.
+    #[inline]
+    fn is_whole<const KEEP: bool>(&mut self, nodes: &mut Vec<Node>) -> bool {
+        loop {
+            let Some(frame) = self.frames.last_mut() else {
+                return true;
+            };
+            match frame.kind {
+                FrameKind::Sequence(Bracket::Map) => frame.kind = FrameKind::MapAfterKey,
+                FrameKind::MapAfterKey => frame.kind = FrameKind::Sequence(Bracket::Map),
+                FrameKind::Sequence(_) => {}
+                FrameKind::Tag => {
+                    let frame = *frame;
+                    self.frames.pop();
+                    if KEEP {
+                        nodes.truncate(frame.node);
+                        nodes.push(Node::Other(self.span(frame.start, self.at)));
+                    }
+                    continue;
+                }
+                FrameKind::Discard => {
+                    nodes.truncate(frame.node);
+                    self.frames.pop();
+                }
+            }
+            return false;
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, kind: FrameKind, node: usize) -> Result<(), Stop> {
+        if self.frames.len() == DEPTH_MAX {
+            return Err(self.wrong("at most 512 forms inside one another"));
+        }
+        self.frames.push(Frame { kind, node, start: self.at });
+        Ok(())
+    }
+
+    #[inline]
+    fn open<const KEEP: bool>(
+        &mut self,
+        bracket: Bracket,
+        length: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), Stop> {
+        self.enter(FrameKind::Sequence(bracket), nodes.len())?;
+        self.at += length;
+        push::<KEEP>(nodes, Node::Open(bracket, 1));
+        Ok(())
+    }
+
+    #[inline]
+    fn close<const KEEP: bool>(&mut self, byte: u8, nodes: &mut [Node]) -> Result<(), Stop> {
+        let frame = self.frames.last();
+        let closer = match frame.map(|frame| frame.kind) {
+            Some(FrameKind::Sequence(Bracket::Vector)) => b']',
+            Some(FrameKind::Sequence(Bracket::List)) => b')',
+            Some(FrameKind::Sequence(Bracket::Set | Bracket::Map)) => b'}',
+            Some(FrameKind::MapAfterKey) => return Err(self.wrong("a value for the last key")),
+            Some(FrameKind::Tag | FrameKind::Discard) | None => return Err(self.wrong("a form")),
+        };
+        if byte != closer {
+            return Err(self.wrong(match closer {
+                b']' => "a form or `]`",
+                b')' => "a form or `)`",
+                _ => "a form or `}`",
+            }));
+        }
+        self.at += 1;
+        let node = frame.map_or(0, |frame| frame.node);
+        if KEEP {
+            let spans = (nodes.len() - node) as u32;
+            if let Node::Open(bracket, _) = nodes[node] {
+                nodes[node] = Node::Open(bracket, spans);
+            }
+        }
+        self.frames.pop();
+        Ok(())
+    }
+
+    /// What begins with `#`: a leaf, or the beginning of something longer.
+    fn dispatch<const KEEP: bool>(&mut self, nodes: &mut Vec<Node>) -> Result<Option<Node>, Stop> {
+        let Some(&next) = self.bytes.get(self.at + 1) else {
+            return Err(self.cut_off("a tag, a set or a discarded form"));
+        };
+        match next {
+            b'{' => self.open::<KEEP>(Bracket::Set, 2, nodes)?,
+            b'_' => {
+                self.enter(FrameKind::Discard, nodes.len())?;
+                self.at += 2;
+            }
+            b'#' => {
+                let start = self.at;
+                self.at += 2;
+                let name = self.token()?;
+                if ![&b"Inf"[..], b"-Inf", b"NaN"].contains(&name) {
+                    self.at = start;
+                    return Err(self.wrong("`##Inf`, `##-Inf` or `##NaN`"));
+                }
+                return Ok(Some(Node::Other(self.span(start, self.at))));
+            }
+            b':' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => {
+                self.enter(FrameKind::Tag, nodes.len())?;
+                self.at += 1;
+                self.token()?;
+                if next == b':' && self.bytes.get(self.at) != Some(&b'{') {
+                    return Err(self.cut_off("the map that the namespace belongs to"));
+                }
+            }
+            _ => return Err(self.wrong("a tag, a set or a discarded form")),
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn plain_leaf(&mut self, class: Class) -> Result<Node, Stop> {
+        match class {
+            Class::Digit => self.digits(),
+            Class::Colon => {
+                let start = self.at;
+                self.keyword_end()?;
+                Ok(Node::Keyword(self.span(start + 1, self.at)))
+            }
+            Class::Quote => self.string(),
+            Class::Backslash => self.character(),
+            Class::Token => self.symbol_or_number(),
+            _ => Err(self.wrong("a form")),
+        }
+    }
+
+    /// A natural number that fits, which nearly every leaf of a history is; else
+    /// whatever begins with a digit.
+    #[inline]
+    fn digits(&mut self) -> Result<Node, Stop> {
+        let start = self.at;
+        let (number, at) = leading_number(self.bytes, start);
+        let leads_with_zero = self.bytes[start] == b'0' && at - start > 1;
+        match self.bytes.get(at) {
+            Some(&byte) if !leads_with_zero && !continues_token(byte) => {
+                self.at = at;
+                Ok(Node::Int(number))
+            }
+            _ => self.symbol_or_number(),
+        }
+    }
+
+    fn symbol_or_number(&mut self) -> Result<Node, Stop> {
+        let start = self.at;
+        let token = self.token()?;
+        let unsigned = token.strip_prefix(b"-").or(token.strip_prefix(b"+"));
+        if unsigned.unwrap_or(token).first().is_some_and(u8::is_ascii_digit) {
+            if !is_number(unsigned.unwrap_or(token)) {
+                self.at = start;
+                return Err(self.wrong("a number"));
+            }
+            let integer = token.strip_suffix(b"N").unwrap_or(token);
+            let number = std::str::from_utf8(integer).map(str::parse);
+            return Ok(match number {
+                Ok(Ok(number)) => Node::Int(number),
+                _ => Node::Other(self.span(start, self.at)),
+            });
+        }
+        if token == b"nil" {
+            return Ok(Node::Nil);
+        }
+        if !is_symbol(token) {
+            self.at = start;
+            return Err(self.wrong("a form"));
+        }
+        Ok(Node::Other(self.span(start, self.at)))
+    }
+
+    #[inline]
+    fn keyword_end(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        self.at += 1;
+        let name = self.token()?;
+        // The common case first: a name that begins with a letter and has no
+        // second part needs no closer look.
+        if name.first().is_some_and(u8::is_ascii_alphabetic) && !name.contains(&b'/') {
+            if name.last() == Some(&b':') {
+                self.at = start;
+                return Err(self.wrong("a keyword that does not end in a colon"));
+            }
+            return Ok(());
+        }
+        if !is_keyword_name(name) {
+            self.at = start;
+            return Err(self.wrong("a keyword"));
+        }
+        Ok(())
+    }
+
+    /// The bytes up to the end of the token that the scanner stands in.
+    #[inline]
+    fn token(&mut self) -> Result<&'a [u8], Stop> {
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        match rest.iter().position(|&byte| !continues_token(byte)) {
+            Some(length) => {
+                self.at += length;
+                if class(rest[length]) == Class::Wrong {
+                    return Err(self.wrong("a form"));
+                }
+                Ok(&rest[..length])
+            }
+            None if self.ends => {
+                self.at = self.bytes.len();
+                Ok(rest)
+            }
+            None => Err(Stop::Incomplete),
+        }
+    }
+
+    fn string(&mut self) -> Result<Node, Stop> {
+        let start = self.at + 1;
+        let mut at = start;
+        let mut is_escaped = false;
+        loop {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let Some(length) = memchr::memchr2(b'"', b'\\', rest) else {
+                return Err(Stop::Incomplete);
+            };
+            if rest[length] == b'"' {
+                self.at = at + length + 1;
+                let span = self.span(start, at + length);
+                return Ok(if is_escaped { Node::EscapedText(span) } else { Node::Text(span) });
+            }
+            is_escaped = true;
+            let escape = &rest[length + 1..];
+            let hexadecimal = escape.get(1..5);
+            match escape.first() {
+                None => return Err(Stop::Incomplete),
+                Some(b'"' | b'\\' | b'n' | b't' | b'r' | b'b' | b'f' | b'0'..=b'7') => {}
+                Some(b'u') if hexadecimal.is_none() && !self.ends => return Err(Stop::Incomplete),
+                Some(b'u')
+                    if hexadecimal
+                        .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) => {}
+                Some(_) => {
+                    self.at = at + length;
+                    return Err(self.wrong("an escape that EDN knows"));
+                }
+            }
+            at += length + 2;
+        }
+    }
+
+    fn character(&mut self) -> Result<Node, Stop> {
+        let start = self.at;
+        let Some(&first) = self.bytes.get(start + 1) else {
+            return Err(self.cut_off("a character"));
+        };
+        let width = match first {
+            0xf0.. => 4,
+            0xe0.. => 3,
+            0xc0.. => 2,
+            _ => 1,
+        };
+        self.at = (start + 1 + width).min(self.bytes.len());
+        let tail = self.token()?;
+        let name = &self.bytes[start + 1..self.at];
+        let is_known = tail.is_empty() && !first.is_ascii_whitespace()
+            || [&b"newline"[..], b"return", b"space", b"tab", b"formfeed", b"backspace"]
+                .contains(&name)
+            || first == b'u' && tail.len() == 4 && tail.iter().all(u8::is_ascii_hexdigit)
+            || first == b'o'
+                && matches!(tail.len(), 1..=3)
+                && tail.iter().all(|byte| (b'0'..=b'7').contains(byte));
+        if !is_known {
+            self.at = start;
+            return Err(self.wrong("a character"));
+        }
+        Ok(Node::Other(self.span(start, self.at)))
+    }
+
+    fn comment(&mut self) -> Result<(), Stop> {
+        match memchr::memchr(b'\n', &self.bytes[self.at..]) {
+            Some(length) => self.at += length + 1,
+            None if self.ends => self.at = self.bytes.len(),
+            None => return Err(Stop::Incomplete),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span { start: (start - self.base) as u32, length: (end - start) as u32 }
+    }
+
+    /// The error of something else than `expected` at the scanner's place.
+    pub(crate) fn wrong(&self, expected: &'static str) -> Stop {
+        Stop::Malformed { at: self.at, expected }
+    }
+
+    /// The error of a window that ends here: more may come, unless the source ends.
+    fn cut_off(&self, expected: &'static str) -> Stop {
+        if self.ends || self.at + 1 < self.bytes.len() {
+            self.wrong(expected)
+        } else {
+            Stop::Incomplete
+        }
+    }
+}
+
+/// The number that the digits at `start` make, as many as surely fit, and where
+/// they end.
+#[inline]
+fn leading_number(bytes: &[u8], start: usize) -> (i64, usize) {
+    // Eighteen digits fit whatever they are.
+    let digits = &bytes[start..bytes.len().min(start + 18)];
+    let mut number: i64 = 0;
+    for (place, &byte) in digits.iter().enumerate() {
+        if !byte.is_ascii_digit() {
+            return (number, start + place);
+        }
+        number = number * 10 + i64::from(byte - b'0');
+    }
+    (number, start + digits.len())
+}
+
+#[inline]
+fn lowercase_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while bytes.get(at).is_some_and(u8::is_ascii_lowercase) {
+        at += 1;
+    }
+    at
+}
+
+/// Whether the token that ends at `end` is followed by what usually follows one.
+#[inline]
+fn ends_plainly(bytes: &[u8], end: usize) -> bool {
+    matches!(bytes.get(end), Some(b' ' | b']' | b','))
+}
+
+#[inline]
+fn push<const KEEP: bool>(nodes: &mut Vec<Node>, node: Node) {
+    if KEEP {
+        nodes.push(node);
+    }
+}
+
+/// Whether a token that begins with a digit, its sign taken off, is a number.
+fn is_number(token: &[u8]) -> bool {
+    let all_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let is_natural = |part: &[u8]| all_digits(part) && (part.len() == 1 || part[0] != b'0');
+    if let [b'0', b'x' | b'X', digits @ ..] = token {
+        let digits = digits.strip_suffix(b"N").unwrap_or(digits);
+        return !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    }
+    if let Some(slash) = token.iter().position(|&byte| byte == b'/') {
+        return all_digits(&token[..slash]) && all_digits(&token[slash + 1..]);
+    }
+    if is_natural(token.strip_suffix(b"N").unwrap_or(token)) {
+        return true;
+    }
+    let decimal = token.strip_suffix(b"M").unwrap_or(token);
+    let (mantissa, exponent) = match decimal.iter().position(|byte| b"eE".contains(byte)) {
+        Some(at) => (&decimal[..at], Some(&decimal[at + 1..])),
+        None => (decimal, None),
+    };
+    let exponent_is_fine = exponent.is_none_or(|exponent| {
+        let digits = exponent.strip_prefix(b"-").or(exponent.strip_prefix(b"+"));
+        all_digits(digits.unwrap_or(exponent))
+    });
+    let (whole, fraction) = match mantissa.iter().position(|&byte| byte == b'.') {
+        Some(at) => (&mantissa[..at], &mantissa[at + 1..]),
+        None => (mantissa, &b""[..]),
+    };
+    exponent_is_fine && is_natural(whole) && fraction.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether a token that begins neither with a digit nor with a colon is a symbol.
+fn is_symbol(token: &[u8]) -> bool {
+    token == b"/" || (!token.starts_with(b"/") && is_name(token))
+}
+
+fn is_keyword_name(name: &[u8]) -> bool {
+    !name.starts_with(b":") && !name.starts_with(b"/") && is_name(name)
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && !name.ends_with(b":") && !name.ends_with(b"/")
+}
+
+#[cfg(test)]
+#[path = "edn_tests.rs"]
+mod tests;

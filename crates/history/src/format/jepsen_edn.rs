@@ -1,0 +1,333 @@
+//! Histories of Jepsen, Elle and Knossos in EDN.
+//!
+//! One map a line, one vector or list of maps, or records
+//! (`#jepsen.history.Op{…}`), with the fields `:index :time :type :process :f
+//! :value :error` in any order; others are stepped over. Described in the README
+//! of jepsen-io/history and, with the readings taken here, in
+//! `docs/formats/jepsen.md`. Tolerated: comments, commas, discarded forms, forms
+//! over several lines, several forms on one, missing fields other than `:type`.
+//!
+//! Parsing runs on a thread of its own, ahead of building, when a source is
+//! larger than one window.
+
+use super::edn::{Scanner, Stop};
+use super::form::Node;
+use super::jepsen::{Assembly, Batch, Record, Step};
+use super::jepsen_value::RefusedSet;
+use super::{Format, Input, Sample, Writer, jepsen_write};
+use crate::builder::HistoryBuilder;
+use crate::error::{Place, ReadError};
+use crate::source::Source;
+use std::sync::mpsc;
+
+/// The row of the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "jepsen-edn",
+    title: "Jepsen, Elle and Knossos histories in EDN",
+    detect: |sample| first_record(sample).is_some_and(|found| !found.has_store_key),
+    read,
+    write: Some(Writer::File(jepsen_write::write_edn)),
+};
+
+/// Porcupine's key-value logs are the same notation with a field `:key`.
+pub(super) const PORCUPINE_KV: Format = Format {
+    name: "porcupine-kv",
+    title: "Porcupine key-value logs",
+    detect: |sample| first_record(sample).is_some_and(|found| found.has_store_key),
+    read,
+    write: None,
+};
+
+fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
+    let source = input.file()?;
+    let name = source.name().to_owned();
+    let mut assembly = Assembly::new(builder, &name, RefusedSet::Nothing);
+    let mut parser = Parser { source, closer: None };
+    let mut first = Batch::default();
+    if parser.next(&mut first)? {
+        assembly.add(&first)?;
+        read_ahead(parser, first, &mut assembly)?;
+    }
+    assembly.finish()
+}
+
+/// Batches on their way at once: enough that neither side waits for long.
+const BATCHES_AHEAD: usize = 4;
+
+fn read_ahead(
+    mut parser: Parser<'_>,
+    first: Batch,
+    assembly: &mut Assembly<'_>,
+) -> Result<(), ReadError> {
+    let (full_sender, full) = mpsc::sync_channel::<Batch>(BATCHES_AHEAD);
+    let (used_sender, used) = mpsc::channel::<Batch>();
+    // A send fails only when the other side has given up, which ends this one.
+    let _ = used_sender.send(first);
+    std::thread::scope(|scope| {
+        let parsing = scope.spawn(move || -> Result<(), ReadError> {
+            loop {
+                let mut batch = used.try_recv().unwrap_or_default();
+                if !parser.next(&mut batch)? || full_sender.send(batch).is_err() {
+                    return Ok(());
+                }
+            }
+        });
+        // What is wrong earlier in the source is reported first.
+        for batch in full {
+            assembly.add(&batch)?;
+            let _ = used_sender.send(batch);
+        }
+        match parsing.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Finds records in a source.
+struct Parser<'a> {
+    source: Source<'a>,
+    /// What ends the vector or list that the records stand in.
+    closer: Option<u8>,
+}
+
+impl Parser<'_> {
+    /// The next records, a window of them; `false` at the end of the source.
+    fn next(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        let mut ends = false;
+        loop {
+            batch.clear();
+            let mut window = Window {
+                scanner: Scanner::new(self.source.window(), ends),
+                line: self.source.line(),
+                counted: 0,
+                closer: self.closer,
+            };
+            let (done, stop) = window.records(batch);
+            if let Some(Stop::Malformed { at, expected }) = stop {
+                return Err(self.malformed(at, expected));
+            }
+            let closer = window.closer;
+            let bytes = &self.source.window()[..done];
+            if std::str::from_utf8(bytes).is_err() {
+                return Err(self.not_utf8(done));
+            }
+            batch.bytes.extend_from_slice(bytes);
+            self.closer = closer;
+            self.source.consume(done);
+            if !batch.records.is_empty() {
+                return Ok(true);
+            }
+            if ends {
+                return match stop {
+                    None if self.closer.is_none() => Ok(false),
+                    _ => Err(self.truncated()),
+                };
+            }
+            ends = !self.source.fill()?;
+        }
+    }
+
+    fn malformed(&self, at: usize, expected: &str) -> ReadError {
+        let window = self.source.window();
+        let line = self.source.line() + memchr::memchr_iter(b'\n', &window[..at]).count() as u64;
+        ReadError::expected(
+            self.source.name(),
+            Place::Line(line),
+            expected,
+            window[at..].trim_ascii_start(),
+        )
+    }
+
+    fn not_utf8(&self, done: usize) -> ReadError {
+        let window = &self.source.window()[..done];
+        let at = match std::str::from_utf8(window) {
+            Ok(_) => done,
+            Err(error) => error.valid_up_to(),
+        };
+        self.malformed(at, "text in UTF-8")
+    }
+
+    fn truncated(&self) -> ReadError {
+        let expected = match self.closer {
+            Some(b']') if self.source.window().trim_ascii().is_empty() => "a record or `]`",
+            Some(_) if self.source.window().trim_ascii().is_empty() => "a record or `)`",
+            _ => "the rest of this form",
+        };
+        let place = self.source.place();
+        ReadError::expected(self.source.name(), place, expected, b"")
+            .hint("the file seems to be cut off")
+    }
+}
+
+/// One window of a source being searched for records.
+struct Window<'a> {
+    scanner: Scanner<'a>,
+    /// The line at `counted`.
+    line: u64,
+    counted: usize,
+    closer: Option<u8>,
+}
+
+impl Window<'_> {
+    /// Adds all whole records of the window. Returns up to where it is done with,
+    /// and what stopped it there.
+    fn records(&mut self, batch: &mut Batch) -> (usize, Option<Stop>) {
+        let mut done = 0;
+        loop {
+            let nodes = batch.nodes.len();
+            match self.piece(batch) {
+                Ok(true) => done = self.scanner.at(),
+                Ok(false) => return (self.scanner.at(), None),
+                Err(stop) => {
+                    batch.nodes.truncate(nodes);
+                    return (done, Some(stop));
+                }
+            }
+        }
+    }
+
+    /// A record, or the beginning or end of the sequence around the records;
+    /// `false` at the end of the window.
+    fn piece(&mut self, batch: &mut Batch) -> Result<bool, Stop> {
+        let Some(byte) = self.scanner.blank()? else {
+            return Ok(false);
+        };
+        match (byte, self.closer) {
+            (b'[', None) => self.closer = Some(b']'),
+            (b'(', None) => self.closer = Some(b')'),
+            (closer, Some(expected)) if closer == expected => self.closer = None,
+            (b'{' | b'#', _) => {
+                let start = self.scanner.at();
+                let gone = self.scanner.between(self.counted, start);
+                self.line += memchr::memchr_iter(b'\n', gone).count() as u64;
+                self.counted = start;
+                let line = u32::try_from(self.line).unwrap_or(u32::MAX);
+                let record = record(&mut self.scanner, batch, line)?;
+                batch.records.push(record);
+                return Ok(true);
+            }
+            _ => return Err(self.scanner.wrong("an operation like `{:type :ok, …}`")),
+        }
+        self.scanner.advance(1);
+        Ok(true)
+    }
+}
+
+/// The record that the scanner stands on.
+fn record(scanner: &mut Scanner<'_>, batch: &mut Batch, line: u32) -> Result<Record, Stop> {
+    let start = scanner.at();
+    let first_node = batch.nodes.len();
+    scanner.rebase();
+    if !scanner.enter_map()? {
+        return Err(scanner.wrong("an operation like `{:type :ok, …}`"));
+    }
+    let mut record = Record::new(line);
+    let mut has_step = false;
+    loop {
+        match scanner.blank()? {
+            None => return Err(Stop::Incomplete),
+            Some(b'}') => break,
+            Some(_) => {}
+        }
+        let Some(name) = scanner.keyword()? else {
+            scanner.skip()?;
+            value_follows(scanner)?;
+            scanner.skip()?;
+            continue;
+        };
+        value_follows(scanner)?;
+        match name {
+            b"type" => {
+                let at = scanner.at();
+                let step = scanner.keyword()?.and_then(Step::named);
+                let Some(step) = step else {
+                    return Err(Stop::Malformed {
+                        at,
+                        expected: "`:invoke`, `:ok`, `:fail` or `:info`",
+                    });
+                };
+                record.step = step;
+                has_step = true;
+            }
+            b"index" => record.index = integer(scanner.leaf()?),
+            b"time" => record.time = integer(scanner.leaf()?).filter(|&time| time != -1),
+            b"process" => record.process = scanner.leaf()?,
+            b"f" => record.function = scanner.leaf()?,
+            b"key" => record.key = scanner.leaf()?,
+            b"value" => {
+                record.value = Some((batch.nodes.len() - first_node) as u32);
+                scanner.form(&mut batch.nodes)?;
+            }
+            b"error" => {
+                record.error = Some((batch.nodes.len() - first_node) as u32);
+                scanner.form(&mut batch.nodes)?;
+            }
+            _ => scanner.skip()?,
+        }
+    }
+    if !has_step {
+        return Err(Stop::Malformed { at: start, expected: "an operation with a `:type`" });
+    }
+    scanner.advance(1);
+    record.nodes = (first_node as u32, (batch.nodes.len() - first_node) as u32);
+    record.bytes = (start as u32, (scanner.at() - start) as u32);
+    Ok(record)
+}
+
+#[inline]
+fn value_follows(scanner: &mut Scanner<'_>) -> Result<(), Stop> {
+    match scanner.blank()? {
+        None => Err(Stop::Incomplete),
+        Some(b'}') => Err(scanner.wrong("a value for the last key")),
+        Some(_) => Ok(()),
+    }
+}
+
+fn integer(node: Node) -> Option<i64> {
+    match node {
+        Node::Int(number) => Some(number),
+        _ => None,
+    }
+}
+
+struct FirstRecord {
+    has_store_key: bool,
+}
+
+/// What the beginning of a source shows, if it begins with a record of Jepsen.
+fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
+    if sample.names.is_some() {
+        return None;
+    }
+    let mut batch = Batch::default();
+    let mut window =
+        Window { scanner: Scanner::new(sample.head, false), line: 1, counted: 0, closer: None };
+    while batch.records.is_empty() {
+        match window.piece(&mut batch) {
+            Ok(true) => {}
+            Err(Stop::Incomplete) => return long_first_record(sample.head),
+            // The source may end with its only record.
+            Ok(false) | Err(_) => return None,
+        }
+    }
+    batch.bytes.extend_from_slice(sample.head);
+    let view = batch.views().next()?;
+    // Viper's logs say of each read and write whether it is dead or succeeded.
+    let is_viper = view.value().is_sequence()
+        && view.value().members().any(|mop| {
+            let name = mop.members().next().and_then(super::form::Form::word);
+            matches!(name, Some(b"r" | b"w")) && mop.members().count() > 3
+        });
+    (!is_viper).then_some(FirstRecord { has_store_key: view.record.key != Node::Nil })
+}
+
+/// A first record longer than the sample: its first field must do.
+fn long_first_record(head: &[u8]) -> Option<FirstRecord> {
+    let text = head.trim_ascii_start();
+    let text = text.strip_prefix(b"[").or(text.strip_prefix(b"(")).unwrap_or(text);
+    let is_ours = [&b"{:type :"[..], b"{:index ", b"{:process ", b"#jepsen.history.Op"]
+        .iter()
+        .any(|beginning| text.trim_ascii_start().starts_with(beginning));
+    is_ours.then_some(FirstRecord { has_store_key: false })
+}

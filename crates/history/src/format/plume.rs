@@ -1,0 +1,520 @@
+//! One operation a line, as `PolySI`, Plume, `IsoVista` and MTC read and write it.
+//!
+//! `r(key,value,session,transaction)` and `w(…)`, all decimal. Described by the
+//! loaders of those tools. How it is understood is in `docs/formats/others.md`; in
+//! short: transactions are told apart by session and id and may interleave, every
+//! key starts with 0, and transaction `-1` is an aborted one.
+//!
+//! Parsing and building run on two threads: the parser turns blocks of lines into
+//! records without allocating, the builder consumes them in order.
+
+use super::plume_writer::write;
+use super::{Format, Input, Sample, Writer};
+use crate::builder::{DraftTxn, HistoryBuilder};
+use crate::error::{Place, ReadError};
+use crate::history::{KeyId, OpKind, Outcome, SessionId};
+use crate::source::Source;
+use hashbrown::HashMap;
+use std::sync::mpsc;
+
+pub(super) const FORMAT: Format = Format {
+    name: "plume",
+    title: "one operation a line (PolySI, Plume, IsoVista, MTC)",
+    detect,
+    read,
+    write: Some(Writer::File(write)),
+};
+
+fn detect(sample: &Sample<'_>) -> bool {
+    sample.first_line().is_some_and(|line| parse_line(line.as_bytes(), &mut 0).is_some())
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    key: u64,
+    value: u64,
+    session: u64,
+    /// [`ABORTED`] for `-1`.
+    txn: u64,
+    kind: Line,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Read,
+    Write,
+    /// Holds a place so that records and lines count alike.
+    Blank,
+}
+
+const ABORTED: u64 = u64::MAX;
+
+/// Lines that follow one another.
+#[derive(Default)]
+struct Block {
+    records: Vec<Record>,
+    first_line: u64,
+}
+
+fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
+    const BLOCKS_AHEAD: usize = 4;
+    let source = input.file()?;
+    let zero = builder.values().unsigned(0);
+    builder.initial_default(zero);
+    let mut assembler = Assembler::new(builder);
+    std::thread::scope(|scope| {
+        let (filled, blocks) = mpsc::sync_channel::<Result<Block, ReadError>>(BLOCKS_AHEAD);
+        let (spent, recycled) = mpsc::channel::<Block>();
+        scope.spawn(move || parse(source, &filled, &recycled));
+        for block in blocks {
+            let block = block?;
+            assembler.block(&block);
+            // The parser may have finished already; then nobody needs the block.
+            let _ = spent.send(block);
+        }
+        Ok(())
+    })?;
+    assembler.finish();
+    Ok(())
+}
+
+/// Sends the source's lines as blocks until it ends, fails, or nobody listens.
+fn parse(
+    mut source: Source<'_>,
+    filled: &mpsc::SyncSender<Result<Block, ReadError>>,
+    recycled: &mpsc::Receiver<Block>,
+) {
+    let mut lines = Vec::new();
+    loop {
+        let mut block = recycled.try_recv().unwrap_or_default();
+        block.first_line = source.line();
+        let parsed = match source.next_lines(&mut lines) {
+            Err(error) => Err(error),
+            Ok(()) if lines.is_empty() => return,
+            Ok(()) => parse_block(source.name(), &lines, &mut block).map(|()| block),
+        };
+        let failed = parsed.is_err();
+        if filled.send(parsed).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn parse_block(file: &str, lines: &[u8], block: &mut Block) -> Result<(), ReadError> {
+    block.records.clear();
+    let mut at = 0;
+    while at < lines.len() {
+        let start = at;
+        if let Some(record) = parse_line(lines, &mut at) {
+            block.records.push(record);
+            continue;
+        }
+        let rest = &lines[start..];
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        if !line.trim_ascii().is_empty() {
+            let number = block.first_line + block.records.len() as u64;
+            let expected = "`r(key,value,session,transaction)` or `w(…)` in decimal digits";
+            return Err(ReadError::expected(file, Place::Line(number), expected, line));
+        }
+        let blank = Record { key: 0, value: 0, session: 0, txn: 0, kind: Line::Blank };
+        block.records.push(blank);
+        at = start + end + 1;
+    }
+    Ok(())
+}
+
+/// The operation on the line that starts at `at`, which moves behind the line's
+/// end; `None` if it is not one, and `at` is then of no use.
+#[inline]
+fn parse_line(bytes: &[u8], at: &mut usize) -> Option<Record> {
+    let kind = match bytes.get(*at)? {
+        b'r' => Line::Read,
+        b'w' => Line::Write,
+        _ => return None,
+    };
+    *at += 1;
+    expect(bytes, at, b'(')?;
+    let key = number(bytes, at)?;
+    expect(bytes, at, b',')?;
+    let value = number(bytes, at)?;
+    expect(bytes, at, b',')?;
+    let session = number(bytes, at)?;
+    expect(bytes, at, b',')?;
+    let txn = if bytes.get(*at) == Some(&b'-') {
+        *at += 1;
+        expect(bytes, at, b'1')?;
+        ABORTED
+    } else {
+        number(bytes, at).filter(|&txn| txn != ABORTED)?
+    };
+    expect(bytes, at, b')')?;
+    if bytes.get(*at) == Some(&b'\r') {
+        *at += 1;
+    }
+    match bytes.get(*at) {
+        None => {}
+        Some(b'\n') => *at += 1,
+        Some(_) => return None,
+    }
+    Some(Record { key, value, session, txn, kind })
+}
+
+#[inline]
+fn expect(bytes: &[u8], at: &mut usize, wanted: u8) -> Option<()> {
+    if *bytes.get(*at)? != wanted {
+        return None;
+    }
+    *at += 1;
+    Some(())
+}
+
+/// The decimal number at `at`, which moves behind it.
+#[inline]
+fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    if let Some(chunk) = bytes.get(*at..).and_then(<[u8]>::first_chunk::<8>) {
+        let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
+        // The high bit of each byte that is above 9. A carry leaves such a byte and
+        // spoils only later ones, which do not count.
+        let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+        let count = others.trailing_zeros() / 8;
+        if (1..8).contains(&count) {
+            *at += count as usize;
+            return Some(eight_digits(digits << (64 - 8 * count)));
+        }
+    }
+    long_number(bytes, at)
+}
+
+/// The number whose digits are the bytes, the first digit lowest.
+#[inline]
+fn eight_digits(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(1 + (10 << 8)) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(1 + (100 << 16)) >> 16 & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
+}
+
+/// A number of any length, digit by digit.
+fn long_number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let start = *at;
+    let mut number = 0u64;
+    while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0'))
+        && digit < 10
+    {
+        number = number.checked_mul(10)?.checked_add(digit.into())?;
+        *at += 1;
+    }
+    (*at > start).then_some(number)
+}
+
+/// Turns records into sessions and transactions.
+struct Assembler<'b> {
+    builder: &'b mut HistoryBuilder,
+    sessions: Sessions,
+    txns: Txns,
+    /// Session and transaction that operations go to now.
+    current: Option<(u64, u64)>,
+    initial: Initial,
+}
+
+#[derive(Default)]
+struct Sessions {
+    /// Place in `states` by session id, for small ids.
+    dense: Vec<u32>,
+    sparse: HashMap<u64, u32>,
+    states: Vec<SessionState>,
+}
+
+struct SessionState {
+    id: SessionId,
+    /// The aborted transaction that a further `-1` continues.
+    aborted: Option<DraftTxn>,
+}
+
+/// Transactions by their ids in the file.
+#[derive(Default)]
+struct Txns {
+    /// By id, while ids are not much larger than their number: what is reserved
+    /// stays in proportion to what was read.
+    dense: Vec<Option<(u32, DraftTxn)>>,
+    sparse: HashMap<u64, (u32, DraftTxn)>,
+    /// Ids that a second session uses too.
+    reused: HashMap<(u32, u64), DraftTxn>,
+    count: usize,
+}
+
+/// What is known about a transaction that may declare the initial values.
+enum Initial {
+    /// Nothing was read yet.
+    Unseen,
+    /// The file began with writes of session 0, transaction 0.
+    Declared(Declared),
+    /// There is no such transaction.
+    Absent,
+}
+
+#[derive(Default)]
+struct Declared {
+    /// Key, value and line.
+    writes: Vec<(u64, u64, u32)>,
+    /// By key id once other operations follow. The declared keys are then the
+    /// first ones of the history, so that any later id is a key not declared.
+    values: Vec<u64>,
+    complete: bool,
+    /// Some other operation is on a key that was not declared.
+    uncovered: bool,
+    /// Somebody read 0 where another value was declared.
+    contradicted: bool,
+}
+
+impl<'b> Assembler<'b> {
+    fn new(builder: &'b mut HistoryBuilder) -> Self {
+        Assembler {
+            builder,
+            sessions: Sessions::default(),
+            txns: Txns::default(),
+            current: None,
+            initial: Initial::Unseen,
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for (index, record) in block.records.iter().enumerate() {
+            if record.kind == Line::Blank {
+                continue;
+            }
+            let line = u32::try_from(block.first_line + index as u64).unwrap_or(u32::MAX);
+            if !matches!(self.initial, Initial::Absent) && self.may_be_initial(record, line) {
+                continue;
+            }
+            self.op(record, line);
+        }
+    }
+
+    #[inline]
+    fn op(&mut self, record: &Record, line: u32) {
+        self.builder.position(line);
+        if self.current != Some((record.session, record.txn)) {
+            self.switch(record.session, record.txn);
+        }
+        let name = self.builder.values().unsigned(record.key);
+        let key = self.builder.key(name);
+        let value = self.builder.values().unsigned(record.value);
+        let kind = match record.kind {
+            Line::Write => OpKind::Write,
+            Line::Read | Line::Blank => OpKind::Read,
+        };
+        self.builder.op(kind, key, value);
+        if let Initial::Declared(declared) = &mut self.initial {
+            declared.observe(key, record);
+        }
+    }
+
+    fn switch(&mut self, session: u64, txn: u64) {
+        self.current = Some((session, txn));
+        let place = self.sessions.place(session, self.builder);
+        let state = &mut self.sessions.states[place as usize];
+        if txn == ABORTED {
+            if let Some(aborted) = state.aborted {
+                self.builder.resume(aborted);
+            } else {
+                let aborted = self.builder.begin(state.id);
+                self.builder.outcome(aborted, Outcome::Aborted);
+                state.aborted = Some(aborted);
+            }
+            return;
+        }
+        state.aborted = None;
+        if let Some(known) = self.txns.find(place, txn) {
+            self.builder.resume(known);
+            return;
+        }
+        let draft = self.builder.begin(state.id);
+        let label = self.builder.values().unsigned(txn);
+        self.builder.label(draft, label);
+        if self.txns.insert(place, txn, draft) == Id::Reused {
+            let text = format!(
+                "transaction {txn} of session {session} has the id of one in another session"
+            );
+            self.builder.remark("reused-transaction-id", text);
+        }
+    }
+
+    /// Whether the record was set aside as part of the initial transaction.
+    fn may_be_initial(&mut self, record: &Record, line: u32) -> bool {
+        let own = (record.session, record.txn) == (0, 0);
+        if matches!(self.initial, Initial::Unseen) {
+            self.initial = if own && record.kind == Line::Write {
+                Initial::Declared(Declared::default())
+            } else {
+                Initial::Absent
+            };
+        }
+        let Initial::Declared(declared) = &mut self.initial else {
+            return false;
+        };
+        if own && record.kind == Line::Write && !declared.complete {
+            declared.writes.push((record.key, record.value, line));
+            return true;
+        }
+        if record.session == 0 {
+            // The session has more than blind writes of one transaction.
+            self.admit_as_ordinary();
+        } else if !declared.complete {
+            declared.complete = true;
+            for &(key, value, _) in &declared.writes {
+                let name = self.builder.values().unsigned(key);
+                let index = self.builder.key(name).index();
+                if declared.values.len() <= index {
+                    declared.values.resize(index + 1, 0);
+                }
+                declared.values[index] = value;
+            }
+        }
+        false
+    }
+
+    /// The writes set aside belong to a transaction like any other.
+    fn admit_as_ordinary(&mut self) {
+        let state = std::mem::replace(&mut self.initial, Initial::Absent);
+        let Initial::Declared(declared) = state else {
+            return;
+        };
+        for (key, value, line) in declared.writes {
+            let record = Record { key, value, session: 0, txn: 0, kind: Line::Write };
+            self.op(&record, line);
+        }
+    }
+
+    fn finish(mut self) {
+        let Initial::Declared(declared) = &self.initial else {
+            return;
+        };
+        if !declared.is_sound() {
+            self.admit_as_ordinary();
+            return;
+        }
+        for &(key, value, _) in &declared.writes {
+            let name = self.builder.values().unsigned(key);
+            let key = self.builder.key(name);
+            let value = self.builder.values().unsigned(value);
+            self.builder.initial(key, value);
+        }
+        self.builder.position(1);
+        let text = "session 0, transaction 0 was taken as the initial values".into();
+        self.builder.remark("initial-transaction", text);
+    }
+}
+
+impl Declared {
+    fn observe(&mut self, key: KeyId, record: &Record) {
+        match self.values.get(key.index()) {
+            None => self.uncovered = true,
+            Some(&declared) => {
+                self.contradicted |=
+                    record.kind == Line::Read && record.value == 0 && declared != 0;
+            }
+        }
+    }
+
+    /// Whether taking the writes as initial values cannot accuse a database that
+    /// did nothing wrong. Zeros are the initial values anyway. Other values must
+    /// be declared for every key, and nobody may have seen 0 in their place: then
+    /// either the transaction really came first, or 0 was never there to be read.
+    fn is_sound(&self) -> bool {
+        let zeros = self.writes.iter().all(|write| write.1 == 0);
+        zeros || (self.complete && !self.uncovered && !self.contradicted)
+    }
+}
+
+impl Sessions {
+    fn place(&mut self, session: u64, builder: &mut HistoryBuilder) -> u32 {
+        const DENSE_MAX: u64 = 1 << 16;
+        const NONE: u32 = u32::MAX;
+        let known = if session < DENSE_MAX {
+            self.dense.get(session as usize).copied()
+        } else {
+            self.sparse.get(&session).copied()
+        };
+        if let Some(place) = known
+            && place != NONE
+        {
+            return place;
+        }
+        let label = builder.values().unsigned(session);
+        let place = self.states.len() as u32;
+        self.states.push(SessionState { id: builder.session(label), aborted: None });
+        if session < DENSE_MAX {
+            if self.dense.len() <= session as usize {
+                self.dense.resize(session as usize + 1, NONE);
+            }
+            self.dense[session as usize] = place;
+        } else {
+            self.sparse.insert(session, place);
+        }
+        place
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Id {
+    New,
+    Reused,
+}
+
+impl Txns {
+    fn first(&self, txn: u64) -> Option<(u32, DraftTxn)> {
+        let dense = usize::try_from(txn).ok().and_then(|index| *self.dense.get(index)?);
+        dense.or_else(|| self.sparse.get(&txn).copied())
+    }
+
+    fn find(&self, session: u32, txn: u64) -> Option<DraftTxn> {
+        match self.first(txn) {
+            None => None,
+            Some((owner, draft)) if owner == session => Some(draft),
+            Some(_) => self.reused.get(&(session, txn)).copied(),
+        }
+    }
+
+    fn insert(&mut self, session: u32, txn: u64, draft: DraftTxn) -> Id {
+        if self.first(txn).is_some() {
+            self.reused.insert((session, txn), draft);
+            return Id::Reused;
+        }
+        self.count += 1;
+        if txn < (1 << 16) + 4 * self.count as u64 {
+            let index = txn as usize;
+            if self.dense.len() <= index {
+                self.dense.resize(index + 1, None);
+            }
+            self.dense[index] = Some((session, draft));
+        } else {
+            self.sparse.insert(txn, (session, draft));
+        }
+        Id::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_are_read_whole() {
+        let digits = "18446744073709551615";
+        for length in 1..=digits.len() {
+            for padding in ["", ",", ")\r\n........", "/////////"] {
+                let text = format!("{}{padding}", &digits[..length]);
+                let mut at = 0;
+                let found = number(text.as_bytes(), &mut at);
+                assert_eq!(found, digits[..length].parse().ok(), "{text}");
+                assert_eq!(at, length, "{text}");
+            }
+        }
+        assert_eq!(number(b"18446744073709551616", &mut 0), None);
+        for not_a_number in ["", "x", ":12345678", "-1", "/"] {
+            assert_eq!(number(not_a_number.as_bytes(), &mut 0), None);
+        }
+    }
+}

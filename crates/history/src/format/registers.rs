@@ -1,0 +1,357 @@
+//! What the writers of register formats share: which transactions are written,
+//! what is lost, what is refused, and names as numbers.
+
+use super::WriteError;
+use crate::history::{ALWAYS, History, KeyId, NEVER, Op, OpKind, Outcome, TxnId};
+use crate::value::{Datum, Value};
+use hashbrown::{HashMap, HashSet};
+
+/// What a format can express beside committed transactions of reads and writes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Abilities {
+    /// Aborted transactions.
+    pub(super) aborted: bool,
+    /// Reads of key ranges.
+    pub(super) ranges: bool,
+    /// Begin and end of transactions.
+    pub(super) times: bool,
+}
+
+/// What a format does not say of a history, one sentence each.
+#[derive(Default)]
+pub(super) struct Losses {
+    sentences: Vec<String>,
+}
+
+impl Losses {
+    /// Notes a loss, once.
+    pub(super) fn add(&mut self, sentence: &str) {
+        if !self.sentences.iter().any(|known| known == sentence) {
+            self.sentences.push(sentence.to_owned());
+        }
+    }
+
+    fn add_if(&mut self, lost: bool, sentence: &str) {
+        if lost {
+            self.add(sentence);
+        }
+    }
+
+    pub(super) fn sentences(self) -> Vec<String> {
+        self.sentences
+    }
+}
+
+/// Which transactions are written.
+pub(super) struct Plan {
+    kept: Vec<bool>,
+}
+
+impl Plan {
+    pub(super) fn is_kept(&self, txn: TxnId) -> bool {
+        self.kept[txn.index()]
+    }
+
+    /// The transactions that are written.
+    pub(super) fn txns(&self, history: &History) -> impl Iterator<Item = TxnId> {
+        history.txns().filter(|&txn| self.is_kept(txn))
+    }
+
+    /// The operations that are written, predicates among them.
+    fn ops<'h>(&'h self, history: &'h History) -> impl Iterator<Item = Op> + 'h {
+        self.txns(history).flat_map(|txn| history.ops_of(txn)).map(|op| history.op(op))
+    }
+}
+
+/// Decides what is written, refusing what no register format can say.
+///
+/// An unknown transaction is written as a committed one if its writes were seen,
+/// and left out otherwise: that is what its outcome means.
+pub(super) fn plan(
+    history: &History,
+    abilities: Abilities,
+    losses: &mut Losses,
+) -> Result<Plan, WriteError> {
+    for txn in history.txns() {
+        for op in history.ops_of(txn) {
+            refuse(history, abilities, txn, history.op(op), || &history.predicate(op).condition)?;
+        }
+    }
+    let observed = observed_unknowns(history);
+    let kept: Vec<bool> = history
+        .txns()
+        .map(|txn| match history.outcome(txn) {
+            Outcome::Committed => true,
+            Outcome::Aborted => abilities.aborted,
+            Outcome::Unknown => observed.contains(&txn),
+        })
+        .collect();
+    let plan = Plan { kept };
+    general_losses(history, abilities, &plan, losses);
+    Ok(plan)
+}
+
+fn refuse<'h>(
+    history: &History,
+    abilities: Abilities,
+    txn: TxnId,
+    op: Op,
+    condition: impl FnOnce() -> &'h crate::predicate::Condition,
+) -> Result<(), WriteError> {
+    use crate::predicate::Condition;
+    let what = match op.kind {
+        OpKind::Append | OpKind::ReadList => {
+            "works on a list, and lists as registers would mean something else"
+        }
+        OpKind::ReadOther => "has a read that tells only what was not seen",
+        OpKind::Call => "has an operation that is neither read nor write",
+        OpKind::PredicateUpdate => "has an update by condition",
+        OpKind::PredicateRead if !abilities.ranges => "has a read by condition",
+        OpKind::PredicateRead => match condition() {
+            Condition::All | Condition::KeyRange { .. } => return Ok(()),
+            _ => "has a read by a condition that is no range of keys",
+        },
+        OpKind::Read | OpKind::Write | OpKind::Insert | OpKind::Delete => return Ok(()),
+    };
+    let name = history.txn_name(txn);
+    Err(WriteError::Inexpressible(format!("transaction {name} {what}: this format cannot say it")))
+}
+
+fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: &mut Losses) {
+    let outcomes = history.outcomes();
+    let left_out =
+        |outcome| history.txns().any(|txn| history.outcome(txn) == outcome && !plan.is_kept(txn));
+    losses.add_if(left_out(Outcome::Aborted), "aborted transactions are left out");
+    losses.add_if(
+        left_out(Outcome::Unknown),
+        "transactions of unknown outcome that nobody saw are left out",
+    );
+    losses.add_if(
+        plan.txns(history).any(|txn| outcomes[txn.index()] == Outcome::Unknown),
+        "transactions of unknown outcome that somebody saw are written as committed",
+    );
+    losses.add_if(history.has_times() && !abilities.times, "times of transactions");
+    losses.add_if(history.has_op_times(), "times of operations");
+    losses.add_if(
+        history.txns().any(|txn| history.timestamps(txn).is_some()),
+        "timestamps of the database",
+    );
+    let orders = history.orders();
+    losses.add_if(
+        !orders.versions.is_empty() || orders.total.is_some(),
+        "orders given by the database",
+    );
+    losses.add_if(!history.events().is_empty(), "events beside transactions");
+    losses.add_if(history.has_rows(), "columns of rows");
+    losses.add_if(
+        history.sessions().any(|session| history.endpoint(session) != Value::NIL),
+        "endpoints of sessions",
+    );
+    losses.add_if(
+        history.txns().any(|txn| history.error(txn) != Value::NIL),
+        "what clients were told of failures",
+    );
+    losses.add_if(
+        plan.ops(history).any(|op| matches!(op.kind, OpKind::Insert | OpKind::Delete))
+            && !abilities.ranges,
+        "inserts and deletes are written as writes",
+    );
+    losses.add_if(
+        plan.ops(history).any(|op| op.kind == OpKind::Read && op.value == Value::UNKNOWN),
+        "reads whose result was never learned are left out",
+    );
+}
+
+/// Unknown transactions that a committed one read from, directly or through others.
+fn observed_unknowns(history: &History) -> HashSet<TxnId> {
+    let mut writers: HashMap<(KeyId, Value), Vec<TxnId>> = HashMap::new();
+    let unknown = |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown;
+    for txn in history.txns().filter(unknown) {
+        for op in history.ops_of(txn).map(|op| history.op(op)) {
+            if op.kind.is_write() {
+                writers.entry((op.key, op.value)).or_default().push(txn);
+            }
+        }
+    }
+    let mut observed = HashSet::new();
+    if writers.is_empty() {
+        return observed;
+    }
+    let committed = |txn: &TxnId| history.outcome(*txn) == Outcome::Committed;
+    let mut readers: Vec<TxnId> = history.txns().filter(committed).collect();
+    while let Some(reader) = readers.pop() {
+        for (key, value) in seen_by(history, reader) {
+            for &writer in writers.get(&(key, value)).into_iter().flatten() {
+                if observed.insert(writer) {
+                    readers.push(writer);
+                }
+            }
+        }
+    }
+    observed
+}
+
+/// Keys and values that a transaction saw.
+fn seen_by(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
+    let mut seen = Vec::new();
+    for id in history.ops_of(txn) {
+        let op = history.op(id);
+        match op.kind {
+            OpKind::Read => seen.push((op.key, op.value)),
+            OpKind::PredicateRead | OpKind::PredicateUpdate => {
+                let rows = &history.predicate(id).rows;
+                seen.extend(rows.iter().map(|row| (row.key, row.value)));
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// Refuses reads of values that no written transaction wrote, for formats in which
+/// they would come back as something else.
+pub(super) fn refuse_unwritten(history: &History, plan: &Plan) -> Result<(), WriteError> {
+    let written: HashSet<(KeyId, Value)> =
+        plan.ops(history).filter(|op| op.kind.is_write()).map(|op| (op.key, op.value)).collect();
+    for txn in plan.txns(history) {
+        for (key, value) in seen_by(history, txn) {
+            if value == Value::UNKNOWN
+                || value == history.initial(key)
+                || written.contains(&(key, value))
+            {
+                continue;
+            }
+            let (name, key) = (history.txn_name(txn), history.datum(history.key_name(key)));
+            let value = history.datum(value);
+            return Err(WriteError::Inexpressible(format!(
+                "transaction {name} read {value} of key {key}, which no committed transaction \
+                 wrote: this format would take it for something else"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every written transaction has a beginning and an end in time.
+pub(super) fn all_timed(history: &History, plan: &Plan) -> bool {
+    history.has_times()
+        && plan.txns(history).all(|txn| {
+            let whole = history.txn_interval(txn);
+            whole.invoked != ALWAYS && whole.completed != NEVER
+        })
+}
+
+/// Keys and values as natural numbers, the initial value of every key as 0.
+pub(super) struct Numbers {
+    keys: Vec<u64>,
+    initial: Vec<Value>,
+    /// `None` where values are their own numbers.
+    values: Option<HashMap<Value, u64>>,
+    own: HashMap<Value, u64>,
+}
+
+impl Numbers {
+    /// Keeps names that are natural numbers already, and numbers the others.
+    pub(super) fn new(history: &History, plan: &Plan, losses: &mut Losses) -> Self {
+        let names = history.keys().map(|key| history.key_name(key));
+        let keys = distinct_naturals(history, names).unwrap_or_else(|| {
+            losses.add("keys are numbered from 0");
+            (0..history.key_count() as u64).collect()
+        });
+        let initial: Vec<Value> = history.keys().map(|key| history.initial(key)).collect();
+        let ops = || plan.ops(history).filter(|op| op.kind.has_key() && op.value != Value::UNKNOWN);
+        let values_of = |ops: &mut dyn Iterator<Item = Op>| -> Vec<Value> {
+            ops.filter(|op| op.value != initial[op.key.index()]).map(|op| op.value).collect()
+        };
+        let values = values_of(&mut ops());
+        let zero = |value: &Value| history.datum(*value) == Datum::Int(0);
+        if ops().any(|op| {
+            let start = initial[op.key.index()];
+            op.value == start && !zero(&start)
+        }) {
+            losses.add("initial values are written as 0");
+        }
+        let fit = |value: &Value| natural(history, *value).is_some_and(|number| number > 0);
+        let renumbered = (!values.iter().all(fit)).then(|| {
+            losses.add("values are numbered from 1");
+            let mut numbers = HashMap::new();
+            for value in &values {
+                let next = numbers.len() as u64 + 1;
+                numbers.entry(*value).or_insert(next);
+            }
+            numbers
+        });
+        let own = match renumbered {
+            Some(_) => HashMap::new(),
+            None => wide_values(history, &values),
+        };
+        Numbers { keys, initial, values: renumbered, own }
+    }
+
+    pub(super) fn key(&self, key: KeyId) -> u64 {
+        self.keys[key.index()]
+    }
+
+    /// The number of a value of a key; `None` if it was never learned.
+    pub(super) fn value(&self, key: KeyId, value: Value) -> Option<u64> {
+        if value == Value::UNKNOWN {
+            return None;
+        }
+        if value == self.initial[key.index()] {
+            return Some(0);
+        }
+        match &self.values {
+            Some(numbers) => numbers.get(&value).copied(),
+            None if Value::small(u64::from(value.bits())) == Some(value) => {
+                Some(u64::from(value.bits()))
+            }
+            None => self.own.get(&value).copied(),
+        }
+    }
+
+    /// The version that a value of a key is; `None` if it was never learned.
+    pub(super) fn version(&self, key: KeyId, value: Value) -> Option<Version> {
+        let number = self.value(key, value)?;
+        Some(if value == self.initial[key.index()] {
+            Version::Initial
+        } else {
+            Version::Number(number)
+        })
+    }
+}
+
+/// A version where the initial one has no number.
+#[derive(Clone, Copy)]
+pub(super) enum Version {
+    Initial,
+    Number(u64),
+}
+
+/// Numbers of the values that are not their own bits.
+fn wide_values(history: &History, values: &[Value]) -> HashMap<Value, u64> {
+    values
+        .iter()
+        .filter(|value| Value::small(u64::from(value.bits())) != Some(**value))
+        .filter_map(|&value| Some((value, natural(history, value)?)))
+        .collect()
+}
+
+/// Java's `long` is the widest number that all readers of these formats take.
+fn natural(history: &History, value: Value) -> Option<u64> {
+    match history.datum(value) {
+        Datum::Int(number) => {
+            i64::try_from(number).ok().and_then(|number| u64::try_from(number).ok())
+        }
+        _ => None,
+    }
+}
+
+/// The labels as numbers, if they are natural and all different.
+pub(super) fn distinct_naturals(
+    history: &History,
+    labels: impl Iterator<Item = Value>,
+) -> Option<Vec<u64>> {
+    let numbers: Vec<u64> = labels.map(|label| natural(history, label)).collect::<Option<_>>()?;
+    let distinct: HashSet<u64> = numbers.iter().copied().collect();
+    (distinct.len() == numbers.len()).then_some(numbers)
+}

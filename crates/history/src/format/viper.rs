@@ -1,0 +1,179 @@
+//! What Viper's two notations have in common: its transactions and their meaning.
+//!
+//! Described by the loggers of `ViperBench` and the parsers of Viper. Only committed
+//! transactions are logged. Deleting a row leaves a tombstone with a value of its
+//! own, so a dead row is a version like any other and ranges tell every version
+//! they looked at: live rows met the range, dead ones did not. Inserts and deletes
+//! read the row before they write it. A statement that failed wrote nothing.
+//!
+//! The initial state is told by a transaction marked as initial. Without one, a value
+//! that was read and that nobody wrote is the initial value of its key.
+
+use crate::builder::HistoryBuilder;
+use crate::history::{Interval, KeyId, OpKind, SessionId, TxnTimes};
+use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::value::Value;
+use hashbrown::{HashMap, HashSet};
+
+/// A transaction as logged.
+pub(super) struct ViperTxn {
+    /// Begin invoked and completed, commit invoked and completed.
+    pub(super) times: Option<[i64; 4]>,
+    pub(super) initial: bool,
+    pub(super) operations: Vec<ViperOp>,
+}
+
+/// An operation as logged. The value nil is a row that is not there.
+pub(super) enum ViperOp {
+    Read {
+        key: Value,
+        value: Value,
+    },
+    Write {
+        key: Value,
+        value: Value,
+        succeeded: bool,
+    },
+    /// An insert or a delete.
+    Replace {
+        kind: OpKind,
+        key: Value,
+        value: Value,
+        seen: Value,
+        succeeded: bool,
+    },
+    Range {
+        low: Value,
+        high: Value,
+        live: Vec<(Value, Value)>,
+        dead: Vec<(Value, Value)>,
+    },
+}
+
+/// Builds a history of Viper's transactions.
+#[derive(Default)]
+pub(super) struct Assembler {
+    written: HashSet<(KeyId, Value)>,
+    /// What was read, and where first.
+    seen: HashMap<(KeyId, Value), u32>,
+    initial_told: bool,
+}
+
+impl Assembler {
+    /// Adds the next transaction of a session, from this line.
+    pub(super) fn txn(
+        &mut self,
+        builder: &mut HistoryBuilder,
+        session: SessionId,
+        txn: ViperTxn,
+        line: u32,
+    ) {
+        builder.position(line);
+        let draft = builder.begin(session);
+        if let Some([invoked, begun, committing, completed]) = txn.times {
+            let begin = Interval { invoked, completed: begun };
+            let commit = Interval { invoked: committing, completed };
+            builder.times(draft, TxnTimes { begin, commit });
+        }
+        for operation in txn.operations {
+            self.operation(builder, operation, line);
+        }
+    }
+
+    /// Takes the initial values from the transaction that tells them.
+    pub(super) fn initial(&mut self, builder: &mut HistoryBuilder, txn: ViperTxn) {
+        self.initial_told = true;
+        for operation in txn.operations {
+            declare(builder, operation);
+        }
+    }
+
+    fn operation(&mut self, builder: &mut HistoryBuilder, operation: ViperOp, line: u32) {
+        match operation {
+            ViperOp::Read { key, value } => self.read(builder, key, value, line),
+            ViperOp::Write { key, value, succeeded } => {
+                if succeeded {
+                    self.write(builder, OpKind::Write, key, value);
+                }
+            }
+            ViperOp::Replace { kind, key, value, seen, succeeded } => {
+                self.read(builder, key, seen, line);
+                if succeeded {
+                    self.write(builder, kind, key, value);
+                }
+            }
+            ViperOp::Range { low, high, live, dead } => {
+                let returned = live.into_iter().map(|row| (row, true));
+                let others = dead.into_iter().map(|row| (row, false));
+                let rows = returned
+                    .chain(others)
+                    .map(|((key, value), matched)| {
+                        let key = builder.key(key);
+                        self.seen.entry((key, value)).or_insert(line);
+                        PredicateRow { key, value, matched }
+                    })
+                    .collect();
+                let condition = Condition::KeyRange { low, high };
+                builder.predicate(OpKind::PredicateRead, Predicate { condition, rows });
+            }
+        }
+    }
+
+    fn read(&mut self, builder: &mut HistoryBuilder, key: Value, value: Value, line: u32) {
+        let key = builder.key(key);
+        builder.op(OpKind::Read, key, value);
+        self.seen.entry((key, value)).or_insert(line);
+    }
+
+    fn write(&mut self, builder: &mut HistoryBuilder, kind: OpKind, key: Value, value: Value) {
+        let key = builder.key(key);
+        builder.op(kind, key, value);
+        self.written.insert((key, value));
+    }
+
+    /// Takes values that nobody wrote as initial, unless the log tells those. A key
+    /// has one initial value: where a row was seen missing, or another such value was
+    /// seen before, the value stays unexplained.
+    pub(super) fn finish(self, builder: &mut HistoryBuilder) {
+        if self.initial_told {
+            return;
+        }
+        let unwritten = |seen: &(KeyId, Value)| !self.written.contains(seen);
+        let mut found: Vec<(u32, KeyId, Value)> = self
+            .seen
+            .iter()
+            .filter(|entry| unwritten(entry.0))
+            .map(|(&(key, value), &line)| (line, key, value))
+            .collect();
+        // A missing row first: it is certain.
+        found.sort_by_key(|&(line, key, value)| (key, value != Value::NIL, line, value));
+        let mut taken: Option<KeyId> = None;
+        for (line, key, value) in found {
+            if taken == Some(key) {
+                builder.position(line);
+                let text = "a value that nobody wrote is not the key's only one".to_owned();
+                builder.remark("several-initial-values", text);
+            } else {
+                taken = Some(key);
+                builder.initial(key, value);
+            }
+        }
+    }
+}
+
+/// An operation of the initial transaction: its writes, or all rows of its range.
+fn declare(builder: &mut HistoryBuilder, operation: ViperOp) {
+    let rows = match operation {
+        ViperOp::Read { key, value }
+        | ViperOp::Write { key, value, .. }
+        | ViperOp::Replace { key, value, .. } => vec![(key, value)],
+        ViperOp::Range { mut live, mut dead, .. } => {
+            live.append(&mut dead);
+            live
+        }
+    };
+    for (key, value) in rows {
+        let key = builder.key(key);
+        builder.initial(key, value);
+    }
+}

@@ -1,0 +1,178 @@
+//! Viper's JSON logs: a directory of `J*.log`, one transaction a line.
+//!
+//! `{"value": [operation, …]}`, before it perhaps four times and behind it whether
+//! the transaction is the initial one. Operations: `["r", key, value, dead]`,
+//! `["w", key, value, success]`, `["i", key, value, seen, dead, success]`, the same
+//! with `d`, and `["range", low, high, [row, …], [dead row, …]]` with rows
+//! `{"id": key, "val": value}`. What they mean is in [`super::viper`].
+
+use super::json_stream::json_error;
+use super::viper::{Assembler, ViperOp, ViperTxn};
+use super::{Format, Input, Sample, Writer, client_logs, viper_writer};
+use crate::builder::HistoryBuilder;
+use crate::error::{Place, ReadError};
+use crate::history::OpKind;
+use crate::source::Source;
+use crate::value::{Value, Values};
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+pub(super) const FORMAT: Format = Format {
+    name: "viper-json",
+    title: "Viper's logs in JSON (directory of J*.log)",
+    detect,
+    read,
+    write: Some(Writer::Directory(viper_writer::write)),
+};
+
+/// An object with `value` and without what Jepsen's operations have.
+fn detect(sample: &Sample<'_>) -> bool {
+    let line = sample.head.split(|&byte| byte == b'\n').next();
+    let line = line.unwrap_or_default().trim_ascii();
+    if !line.starts_with(b"{") {
+        return false;
+    }
+    if line.len() == sample.head.len() {
+        // Perhaps cut off: the recorder's own order of fields must do.
+        let start = super::json_stream::squeezed(line, 20);
+        if start.starts_with(b"{\"value\":[[") || start.starts_with(b"{\"preBeginTS\":") {
+            return true;
+        }
+    }
+    match serde_json::from_slice::<Json>(line) {
+        Ok(Json::Object(fields)) => {
+            let jepsen = ["type", "f", "process"];
+            fields.get("value").is_some_and(Json::is_array)
+                && !jepsen.iter().any(|&name| fields.contains_key(name))
+        }
+        _ => false,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonTxn {
+    #[serde(rename = "preBeginTS")]
+    pre_begin: Option<i64>,
+    #[serde(rename = "postBeginTS")]
+    post_begin: Option<i64>,
+    #[serde(rename = "preCommitTS")]
+    pre_commit: Option<i64>,
+    #[serde(rename = "postCommitTS")]
+    post_commit: Option<i64>,
+    value: Vec<Vec<Json>>,
+    #[serde(default)]
+    is_initial: bool,
+}
+
+fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
+    let mut assembler = Assembler::default();
+    client_logs::each(input, |source| file(source, builder, &mut assembler))?;
+    assembler.finish(builder);
+    Ok(())
+}
+
+fn file(
+    mut source: Source<'_>,
+    builder: &mut HistoryBuilder,
+    assembler: &mut Assembler,
+) -> Result<(), ReadError> {
+    let name = source.name().to_owned();
+    let mut session = None;
+    loop {
+        let number = source.line();
+        let Some(line) = source.next_line()? else {
+            return Ok(());
+        };
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let what = "a transaction of Viper";
+        let json: JsonTxn = serde_json::from_slice(line)
+            .map_err(|error| json_error(&name, what, &error, number - 1))?;
+        let txn = txn(json, builder.values()).map_err(|operation| {
+            let expected = "an operation [\"r\"|\"w\"|\"i\"|\"d\"|\"range\", …]";
+            let found = operation.to_string();
+            ReadError::expected(&name, Place::Line(number), expected, found.as_bytes())
+        })?;
+        // The initial transaction belongs to no client.
+        if txn.initial {
+            assembler.initial(builder, txn);
+            continue;
+        }
+        let session = *session.get_or_insert_with(|| client_logs::session(builder, &name));
+        let line = u32::try_from(number).unwrap_or(u32::MAX);
+        assembler.txn(builder, session, txn, line);
+    }
+}
+
+/// The transaction, or the operation that is none.
+fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
+    let times = [json.pre_begin, json.post_begin, json.pre_commit, json.post_commit];
+    let times = match times {
+        [Some(invoked), Some(begun), Some(committing), Some(completed)] => {
+            Some([invoked, begun, committing, completed])
+        }
+        _ => None,
+    };
+    let mut operations = Vec::with_capacity(json.value.len());
+    for fields in json.value {
+        match operation(&fields, values) {
+            Some(operation) => operations.push(operation),
+            None => return Err(Json::Array(fields)),
+        }
+    }
+    Ok(ViperTxn { times, initial: json.is_initial, operations })
+}
+
+fn operation(fields: &[Json], values: &mut Values) -> Option<ViperOp> {
+    let tag = fields.first()?.as_str()?;
+    let mut datum = |index: usize| value(fields.get(index)?, values);
+    match (tag, fields.len()) {
+        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
+        ("w", 3 | 4) => {
+            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: flag(fields, 3)? })
+        }
+        ("i" | "d", 6) => Some(ViperOp::Replace {
+            kind: if tag == "i" { OpKind::Insert } else { OpKind::Delete },
+            key: datum(1)?,
+            value: datum(2)?,
+            seen: datum(3)?,
+            succeeded: flag(fields, 5)?,
+        }),
+        ("range", 5 | 6) => Some(ViperOp::Range {
+            low: datum(1)?,
+            high: datum(2)?,
+            live: rows(&fields[3], values)?,
+            dead: rows(&fields[4], values)?,
+        }),
+        _ => None,
+    }
+}
+
+/// A boolean that is true where the field is absent.
+fn flag(fields: &[Json], index: usize) -> Option<bool> {
+    fields.get(index).map_or(Some(true), Json::as_bool)
+}
+
+fn rows(json: &Json, values: &mut Values) -> Option<Vec<(Value, Value)>> {
+    json.as_array()?
+        .iter()
+        .map(|row| Some((value(row.get("id")?, values)?, value(row.get("val")?, values)?)))
+        .collect()
+}
+
+fn value(json: &Json, values: &mut Values) -> Option<Value> {
+    match json {
+        Json::Null => Some(Value::NIL),
+        Json::String(text) if text == "nil" => Some(Value::NIL),
+        Json::String(text) => Some(values.text(text)),
+        Json::Number(number) => Some(match (number.as_u64(), number.as_i64()) {
+            (Some(natural), _) => values.unsigned(natural),
+            (_, Some(integer)) => values.int(integer),
+            _ => values.other(&number.to_string()),
+        }),
+        Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
+    }
+}
