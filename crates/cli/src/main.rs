@@ -7,6 +7,7 @@ mod check;
 mod convert;
 mod exit;
 mod formats;
+mod generate;
 mod input;
 mod limits;
 
@@ -29,6 +30,8 @@ enum Command {
     Check(check::Arguments),
     /// Write a history in another format
     Convert(convert::Arguments),
+    /// Generate a history without a database
+    Gen(generate::Arguments),
     /// List the formats that are read and written
     Formats(formats::Arguments),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Convert(arguments)) => convert::run(&arguments),
+        Some(Command::Gen(arguments)) => generate::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
     };
     match result {
