@@ -107,7 +107,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    fn decide_anew(&self, level: Level) -> Verdict {
+    fn decide_anew(&mut self, level: Level) -> Verdict {
         let calls = self.history.op_kinds().iter().filter(|&&kind| kind == OpKind::Call).count();
         if calls > 0 {
             return Verdict::Unknown(Unknown::Calls { operations: calls });
@@ -157,14 +157,13 @@ impl<'a> Check<'a> {
 
     /// Levels without a rule: a violated weaker level settles them, and small
     /// histories are decided by the definition.
-    fn by_definition(&self, level: Level) -> Verdict {
-        for weaker in level.weaker_than() {
-            if let Some(rule) = RULES.iter().find(|rule| rule.level == weaker)
-                && let Verdict::Violated(violated) = self.follow(rule)
-            {
-                let settled_by = Some(weaker);
-                return Verdict::Violated(Violated { settled_by, ..violated });
-            }
+    fn by_definition(&mut self, level: Level) -> Verdict {
+        let has_rule = |level: &Level| RULES.iter().any(|rule| rule.level == *level);
+        for weaker in level.weaker_than().into_iter().rev().filter(has_rule) {
+            let _ = self.decide(weaker);
+        }
+        if let Some(verdict) = self.violated_weaker(level) {
+            return verdict;
         }
         match reference::decide(self.history, level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),

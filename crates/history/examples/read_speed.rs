@@ -10,7 +10,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let path = PathBuf::from(arguments.next().expect("the file to read"));
     let runs = arguments.next().map_or(3, |runs| runs.parse().expect("a number of runs"));
-    let megabytes = std::fs::metadata(&path).expect("a file").len() as f64 / 1e6;
+    let bytes = u32::try_from(std::fs::metadata(&path).expect("a file").len());
+    let megabytes = f64::from(bytes.expect("at most 4 GB")) / 1e6;
     for _ in 0..runs {
         let start = Instant::now();
         let input = format::open(&path).expect("a readable file");

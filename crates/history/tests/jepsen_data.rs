@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
-use isolde_history::format::{self, ReadOptions};
-use isolde_history::{History, OpKind, Outcome};
+use isolde_history::format::{self, Input, ReadOptions, WriteError, Writer};
+use isolde_history::{History, OpKind, Outcome, Source, TxnId};
 use std::path::{Path, PathBuf};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -98,4 +98,68 @@ fn every_porcupine_log_is_read() {
         assert_eq!(history.txn_count(), count(&path, ":invoke"), "{}", path.display());
         assert!(history.op_kinds().iter().all(|&kind| kind == OpKind::Call));
     }
+}
+
+/// The history after being written and read in `name`; `None` if it is refused.
+fn again(history: &History, name: &str) -> Option<History> {
+    let format = format::by_name(name).expect("a format");
+    let Some(Writer::File(write)) = format.write else {
+        panic!("{name} cannot be written");
+    };
+    let mut bytes = Vec::new();
+    match write(history, &mut bytes) {
+        Ok(_) => {}
+        Err(WriteError::Inexpressible(_)) => return None,
+        Err(error) => panic!("{error}"),
+    }
+    let input = Input::File(Source::from_bytes("again", &bytes));
+    Some(format::read(format, input, ReadOptions::default()).expect("what was written"))
+}
+
+/// Everything that a verdict depends on: each session's transactions, labels aside.
+fn content(history: &History) -> Vec<Vec<String>> {
+    let mut sessions: Vec<Vec<String>> = history
+        .sessions()
+        .map(|session| {
+            let txns = history.txns_of(session);
+            txns.map(|txn| shown(history, txn)).collect()
+        })
+        .collect();
+    sessions.sort();
+    sessions
+}
+
+fn shown(history: &History, txn: TxnId) -> String {
+    let mut words = vec![format!("{:?} {:?}", history.outcome(txn), history.txn_interval(txn))];
+    for op in history.ops_of(txn) {
+        let found = history.op(op);
+        let key = history.datum(history.key_name(found.key));
+        words.push(format!("{:?} {key}", found.kind));
+        if found.kind == OpKind::ReadList {
+            let elements = history.list(op).iter();
+            words.extend(elements.map(|&element| history.datum(element).to_string()));
+        } else {
+            words.push(history.datum(found.value).to_string());
+        }
+    }
+    words.join(" ")
+}
+
+#[test]
+fn what_can_be_written_survives_a_round_trip() {
+    let mut written = 0;
+    let mut paths = Vec::new();
+    for folder in ["elle", "elle-cli", "grail", "jepsen-demo", "knossos"] {
+        paths.extend(files(folder, ".edn"));
+    }
+    for path in &paths {
+        let history = read(path, "jepsen-edn");
+        for name in ["jepsen-edn", "jepsen-json"] {
+            if let Some(again) = again(&history, name) {
+                written += 1;
+                assert!(content(&history) == content(&again), "{} as {name}", path.display());
+            }
+        }
+    }
+    assert!(written >= paths.len(), "{written} of {}", paths.len());
 }

@@ -127,6 +127,6 @@ fn random_histories_get_the_verdicts_of_the_definition() {
         assert!(compared.satisfied.contains_key(&level), "{level} is never satisfied");
         assert!(compared.violated.contains_key(&level), "{level} is never violated");
     }
-    let share = compared.unknown as f64 / (count as f64 * decided_levels().len() as f64 * 2.0);
-    assert!(share < 0.05, "{} verdicts are unknown", compared.unknown);
+    let verdicts = count as usize * decided_levels().len() * 2;
+    assert!(compared.unknown * 20 < verdicts, "{} verdicts are unknown", compared.unknown);
 }

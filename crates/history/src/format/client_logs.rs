@@ -1,6 +1,6 @@
 //! Directories in which every client has its own `*.log`.
 
-use super::Input;
+use super::{Input, Sample, names};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::SessionId;
@@ -30,14 +30,25 @@ pub(super) fn each<'a>(
     Err(ReadError::new(&directory, message))
 }
 
+/// Whether a directory whose first log is empty has logs called `letter` and a number,
+/// as a recorder calls them, and no others.
+pub(super) fn are_called(sample: &Sample<'_>, letter: char) -> bool {
+    let numbered = |stem: &str| {
+        let number = stem.strip_prefix(letter).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some(names) = sample.names else {
+        return false;
+    };
+    let mut logs = names.iter().filter_map(|name| name.strip_suffix(".log"));
+    sample.head.is_empty() && logs.clone().next().is_some() && logs.all(numbered)
+}
+
 /// The session that a file holds, called after the file.
 pub(super) fn session(builder: &mut HistoryBuilder, path: &str) -> SessionId {
     let name = super::base_name(path);
     let stem = name.strip_suffix(".log").unwrap_or(&name);
-    let label = match stem.parse() {
-        Ok(number) => builder.values().unsigned(number),
-        Err(_) => builder.values().text(stem),
-    };
+    let label = names::number_or_text(builder.values(), stem);
     let session = builder.new_session(label);
     let origin = builder.values().text(&name);
     builder.origin(session, origin);

@@ -45,20 +45,7 @@ const MISSING: u64 = 0xadea_fbee;
 pub(super) const UNIVERSAL: u64 = 0xabdd_efee;
 
 fn detect(sample: &Sample<'_>) -> bool {
-    match sample.names {
-        Some(names) if sample.head.is_empty() => {
-            let mut logs = names.iter().filter_map(|name| name.strip_suffix(".log"));
-            logs.clone().next().is_some() && logs.all(is_client)
-        }
-        _ => looks_right(sample.head),
-    }
-}
-
-/// Whether a file is called as the recorder calls its clients' logs.
-fn is_client(stem: &str) -> bool {
-    stem.strip_prefix('T').is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    client_logs::are_called(sample, 'T') || looks_right(sample.head)
 }
 
 /// Follows the first records of a file; the first transaction must be whole.

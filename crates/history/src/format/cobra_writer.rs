@@ -4,7 +4,7 @@ use super::cobra::{INITIAL, MILLISECOND, UNIVERSAL};
 use super::registers::{self, Abilities, Losses, Numbers, Plan};
 use super::{Folder, WriteError};
 use crate::history::{History, KeyId, OpKind, TxnId};
-use crate::value::Value;
+use crate::value::{Datum, Value};
 use hashbrown::HashMap;
 use std::io::{BufWriter, Write};
 
@@ -12,6 +12,7 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
     let mut losses = Losses::default();
     let abilities = Abilities { times: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     registers::refuse_unwritten(history, &plan)?;
     let numbers = Numbers::new(history, &plan, &mut losses);
     let logs = Logs {
@@ -32,11 +33,14 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
     losses.add("values are write ids");
     let width = history.session_count().to_string().len();
     for session in history.sessions() {
+        let mut txns = history.txns_of(session).filter(|&txn| logs.plan.is_kept(txn)).peekable();
+        if txns.peek().is_none() {
+            losses.add("sessions without transactions are left out");
+            continue;
+        }
         let mut out = BufWriter::new(folder.create(&format!("T{:0width$}.log", session.0))?);
-        for txn in history.txns_of(session) {
-            if logs.plan.is_kept(txn) {
-                logs.txn(txn, &mut out)?;
-            }
+        for txn in txns {
+            logs.txn(txn, &mut out)?;
         }
         out.flush()?;
     }

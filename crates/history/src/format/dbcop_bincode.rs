@@ -13,6 +13,7 @@ use super::{Format, Input, Sample, WriteError, Writer};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{History, OpKind, Outcome, PositionUnit};
+use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
 
 pub(super) const FORMAT: Format = Format {
@@ -135,6 +136,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Int(0), &mut losses);
     let numbers = registers::Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let counts = [
@@ -158,7 +160,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     if registers::distinct_naturals(history, own) != Some(labels) {
         losses.add("sessions are numbered from 1");
     }
-    if history.txns().any(|txn| history.txn_label(txn) != crate::value::Value::NIL) {
+    if history.txns().any(|txn| history.txn_label(txn) != Value::NIL) {
         losses.add("labels of transactions");
     }
     for session in history.sessions() {

@@ -135,13 +135,14 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     let mut key_losses = Losses::default();
     let numbers = Numbers::new(history, &plan, &mut key_losses);
     let words = words(history);
+    // Keys have names here, whatever their numbers are.
     for loss in key_losses.sentences() {
-        match (loss.as_str(), &words) {
-            ("keys are numbered from 0" | "initial values are written as 0", _) => {}
-            (loss, _) => losses.add(loss),
+        if loss != "keys are numbered from 0" {
+            losses.add(&loss);
         }
     }
     if words.is_none() {

@@ -13,7 +13,7 @@ use super::{Format, Input, Sample, WriteError, Writer};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{History, Outcome, PositionUnit};
-use crate::value::{Value, Values};
+use crate::value::{Datum, Value, Values};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -197,6 +197,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     let numbers = Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);
     out.write_all(b"[")?;

@@ -1,6 +1,7 @@
 //! Tests of the scanner: what it reads, where it stops, and that a generic reader
 //! agrees with it about random texts.
 
+use super::super::edn_token::continues_token;
 use super::super::form::Form;
 use super::*;
 use clojure_reader::edn::read;
@@ -163,7 +164,7 @@ fn random_text(random: &mut Random) -> String {
         return text;
     }
     let mut bytes = random.pick(RECORDS).as_bytes().to_vec();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         let at = random.below(bytes.len());
         let byte = b"[](){}\"\\;#_:,/ 0a+-.\n"[random.below(21)];
         match random.below(3) {
@@ -203,7 +204,7 @@ fn known_difference(
             Some("it refuses keys and members that repeat")
         }
         Err(Stop::Malformed { at, .. }) => {
-            let rest = text[at..].as_bytes();
+            let rest = &text.as_bytes()[at..];
             let end = rest.iter().position(|&byte| !continues_token(byte));
             let token = &rest[..end.unwrap_or(rest.len())];
             if token.is_empty() {

@@ -7,6 +7,7 @@
 
 use crate::value::{Value, Values};
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// A place in the bytes that belong to a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -85,6 +86,11 @@ impl<'a> Form<'a> {
             _ => &[],
         };
         Members { nodes, bytes: self.bytes }
+    }
+
+    /// Whether both are of one kind: two numbers, two vectors.
+    pub(crate) fn is_like(self, other: Form<'_>) -> bool {
+        std::mem::discriminant(&self.node()) == std::mem::discriminant(&other.node())
     }
 
     /// Whether it is a vector or list.
@@ -279,7 +285,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             control if control.is_control() => {
-                out.push_str(&format!("\\u{:04x}", control as u32));
+                let _ = write!(out, "\\u{:04x}", control as u32);
             }
             other => out.push(other),
         }

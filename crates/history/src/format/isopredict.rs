@@ -9,7 +9,7 @@
 //! that reads from itself saw its own latest write. `Txn(0, 0)` is the initial state.
 //! A member of a set is a key of its own, called `set/member`.
 
-use super::{Format, Input, Sample};
+use super::{Format, Input, Sample, names};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::{Place, ReadError};
 use crate::history::OpKind;
@@ -157,10 +157,7 @@ fn build(trace: &[Access], builder: &mut HistoryBuilder) {
             }
             Some(from) => version(builder, from, 1, 1),
         };
-        let name = match access.key.parse() {
-            Ok(number) => builder.values().unsigned(number),
-            Err(_) => builder.values().text(&access.key),
-        };
+        let name = names::number_or_text(builder.values(), &access.key);
         let key = builder.key(name);
         builder.op(access.kind, key, version);
     }

@@ -7,7 +7,8 @@
 //! the values mean. See `docs/formats/jepsen.md` for the reading taken of each thing.
 
 use super::form::{Form, Node};
-use super::jepsen_value::{Draft, Function, RefusedSet, Understanding};
+use super::jepsen_meaning::{Draft, Function, RefusedSet};
+use super::jepsen_value::Understanding;
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{ALWAYS, Interval, NEVER, PositionUnit, SessionId};
@@ -172,7 +173,7 @@ impl Kept {
 /// Remarks of one kind beyond this many are counted, not kept.
 const REMARKS_MAX: u32 = 1000;
 /// Indices up to here are remembered in a bit each.
-const DENSE_INDEX_MAX: i64 = 1 << 27;
+const DENSE_INDEX_MAX: usize = 1 << 27;
 
 /// Pairs invocations with completions and fills a builder.
 pub(crate) struct Assembly<'b> {
@@ -376,7 +377,11 @@ impl<'b> Assembly<'b> {
         let source = match (step, invocation, completion) {
             // What a client asked for is what it may have written. The completion
             // of a failure often carries nothing, or the error once more.
-            (Step::Fail | Step::Info, Some(asked), Some(told)) if told.value().is_nil() => asked,
+            (Step::Fail | Step::Info, Some(asked), Some(told))
+                if !told.value().is_like(asked.value()) =>
+            {
+                asked
+            }
             _ => last,
         };
         self.understanding.take(self.builder, draft, source)?;
@@ -455,10 +460,11 @@ impl Indices {
     /// Whether the index is new.
     #[inline]
     fn insert(&mut self, index: i64) -> bool {
-        if !(0..DENSE_INDEX_MAX).contains(&index) {
+        let dense = usize::try_from(index).ok();
+        let Some(dense) = dense.filter(|&index| index < DENSE_INDEX_MAX) else {
             return self.sparse.insert(index);
-        }
-        let (word, bit) = ((index >> 6) as usize, 1u64 << (index & 63));
+        };
+        let (word, bit) = (dense >> 6, 1u64 << (dense & 63));
         if self.dense.len() <= word {
             self.dense.resize(word + 1, 0);
         }

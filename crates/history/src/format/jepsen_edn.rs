@@ -13,7 +13,7 @@
 use super::edn::{Scanner, Stop};
 use super::form::Node;
 use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_value::RefusedSet;
+use super::jepsen_meaning::RefusedSet;
 use super::{Format, Input, Sample, Writer, jepsen_write};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
@@ -43,11 +43,15 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
     let name = source.name().to_owned();
     let mut assembly = Assembly::new(builder, &name, RefusedSet::Nothing);
     let mut parser = Parser { source, closer: None };
-    let mut first = Batch::default();
-    if parser.next(&mut first)? {
-        assembly.add(&first)?;
-        read_ahead(parser, first, &mut assembly)?;
+    let mut batch = Batch::default();
+    // A small source has one batch and is not worth a thread.
+    for _ in 0..2 {
+        if !parser.next(&mut batch)? {
+            return assembly.finish();
+        }
+        assembly.add(&batch)?;
     }
+    read_ahead(parser, batch, &mut assembly)?;
     assembly.finish()
 }
 
@@ -83,6 +87,9 @@ fn read_ahead(
         }
     })
 }
+
+/// Less than this is not looked at unless the source ends.
+const WINDOW_BYTES_MIN: usize = 1 << 18;
 
 /// Finds records in a source.
 struct Parser<'a> {
@@ -124,7 +131,11 @@ impl Parser<'_> {
                     _ => Err(self.truncated()),
                 };
             }
-            ends = !self.source.fill()?;
+            // Twice as much each time, so that a long form is not tried again and
+            // again as it trickles in.
+            let wanted = (2 * self.source.window().len()).max(WINDOW_BYTES_MIN);
+            self.source.fill_to(wanted)?;
+            ends = self.source.window().len() < wanted;
         }
     }
 
@@ -319,7 +330,8 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
             let name = mop.members().next().and_then(super::form::Form::word);
             matches!(name, Some(b"r" | b"w")) && mop.members().count() > 3
         });
-    (!is_viper).then_some(FirstRecord { has_store_key: view.record.key != Node::Nil })
+    let is_store = matches!(view.function().word(), Some(b"get" | b"put" | b"append"));
+    (!is_viper).then_some(FirstRecord { has_store_key: is_store && !view.key().is_nil() })
 }
 
 /// A first record longer than the sample: its first field must do.

@@ -8,7 +8,7 @@
 
 use super::form::{Bracket, Node, Span};
 use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_value::RefusedSet;
+use super::jepsen_meaning::RefusedSet;
 use super::{Format, Input, Sample, Writer, jepsen_write};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};

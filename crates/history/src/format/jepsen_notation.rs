@@ -93,7 +93,9 @@ impl Line {
             (Notation::Edn, key) => self.datum(key),
             (Notation::Json, Datum::Int(number)) => {
                 self.separate();
-                self.text.push_str(&format!("\"{number}\":"));
+                self.text.push('"');
+                self.text.push_str(&number.to_string());
+                self.text.push_str("\":");
                 self.is_first = true;
                 Ok(())
             }

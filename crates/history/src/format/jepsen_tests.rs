@@ -24,14 +24,15 @@ fn shown(history: &History) -> String {
             Outcome::Aborted => " aborted",
             Outcome::Unknown => " unknown",
         };
-        let ops: String =
-            history.ops_of(txn).map(|op| format!(" {}", shown_op(history, op))).collect();
+        let mut ops = vec![String::new()];
+        ops.extend(history.ops_of(txn).map(|op| shown_op(history, op)));
         lines.push(format!(
-            "{}/{}{outcome} {}..{}{ops}",
+            "{}/{}{outcome} {}..{}{}",
             history.datum(history.session_label(history.session_of(txn))),
             history.datum(history.txn_label(txn)),
             time(interval.invoked),
             time(interval.completed),
+            ops.join(" "),
         ));
     }
     lines.join("\n")
@@ -379,7 +380,8 @@ fn only_histories_of_jepsen_are_taken_for_them() {
         ("{:type :ok, :value []}", Some("jepsen-edn")),
         ("; note\n ({:f :txn :type :invoke})", Some("jepsen-edn")),
         ("#jepsen.history.Op{:type :ok}", Some("jepsen-edn")),
-        ("{:type :ok, :key \"k\"}", Some("porcupine-kv")),
+        ("{:type :ok, :f :get, :key \"k\"}", Some("porcupine-kv")),
+        ("{:type :ok, :f :txn, :key \"k\"}", Some("jepsen-edn")),
         ("[{\"type\":\"ok\"}]", Some("jepsen-json")),
         ("{\"f\":\"txn\",\"type\":\"ok\"}\n", Some("jepsen-json")),
         ("0\t:invoke\t:read\tnil\n", Some("jepsen-txt")),
@@ -453,4 +455,80 @@ fn what_cannot_be_said_is_refused() {
     let keyword = "{:type :ok :process 0 :f :txn :value [[:w :x 1]]}";
     let history = read("jepsen-edn", keyword).expect("read");
     assert_eq!(refusal(&history, "jepsen-json"), ":x cannot be written in JSON");
+}
+
+#[test]
+fn a_completion_that_repeats_the_error_as_its_value_wrote_what_was_asked() {
+    check(
+        "jepsen-edn",
+        "{:time 1 :type :invoke :process 0 :f :write :value 1}
+         {:time 2 :type :info :process 0 :f :write :value :timed-out}",
+        "0/nil unknown 1.. write(:register,1)",
+    );
+}
+
+#[test]
+fn no_mutation_of_a_history_makes_a_reader_panic() {
+    let samples = [
+        (
+            "jepsen-edn",
+            "[{:index 0 :time 1 :type :invoke :process 0 :f :txn :value [[:append 1 5] [:r :x nil]]}\n {:type :ok :process 0 :value [[:append 1 5] [:r :x [5 \"a\\n\"]] [:rp [:mod 2 1] {1 2}]] :error #e{:a \\b}}]",
+        ),
+        (
+            "jepsen-edn",
+            "{:type :ok :process 0 :f :cas :value [1 [2 3]]} {:type :fail :process :nemesis :f :read :value #{1 2}} {:type :ok :f :init :value {1 2}}",
+        ),
+        (
+            "porcupine-kv",
+            "{:process 0, :type :ok, :f :append, :key \"k\", :value \"a\"}{:process 0, :type :ok, :f :get, :key \"k\", :value \"\"}",
+        ),
+        (
+            "jepsen-json",
+            r#"[{"index":0,"type":"invoke","process":0,"f":"txn","value":[["append",1,5],["r","x",null]]},{"type":"ok","process":0,"value":[["append",1,5],["rp",["mod",2,1],{"1":2.5}]],"error":"\u0041"}]"#,
+        ),
+        (
+            "jepsen-txt",
+            "0\t:invoke\t:cas\t[1 2]\n:nemesis\t:info\t:start\tnil\n0\t:fail\t:cas\t[1 2]\t:conflict",
+        ),
+        (
+            "porcupine-etcd",
+            "INFO  jepsen.util - 0\t:invoke\t:cas\t[3 4]\nINFO  jepsen.util - 0 :info :cas :timed-out",
+        ),
+    ];
+    let bytes_of_note = b"[](){}\"\\;#_:,/ 09aNnril+-.\n\t\xff\xc3";
+    let (mut read_well, mut state) = (0, 0x2545_f491_4f6c_dd1d_u64);
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    for round in 0..30_000 {
+        let (name, text) = samples[round % samples.len()];
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..=below(4) {
+            let (at, byte) = (below(bytes.len()), bytes_of_note[below(bytes_of_note.len())]);
+            match below(4) {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => bytes.truncate(at.max(1)),
+                _ => {
+                    let end = (at + below(20)).min(bytes.len());
+                    let piece = bytes[at..end].to_vec();
+                    bytes.splice(at..at, piece);
+                }
+            }
+        }
+        let format = format::by_name(name).expect("a format");
+        let input = Input::File(Source::from_bytes("test", &bytes));
+        if let Ok(history) = format::read(format, input, ReadOptions::default()) {
+            read_well += 1;
+            // Whatever was read can be shown, and written or refused.
+            let _ = shown(&history);
+            for name in ["jepsen-edn", "jepsen-json"] {
+                if let Some(Writer::File(write)) = format::by_name(name).expect("a format").write {
+                    let _ = write(&history, &mut Vec::new());
+                }
+            }
+        }
+    }
+    assert!((1_000..29_000).contains(&read_well), "{read_well} of 30000 were read");
 }

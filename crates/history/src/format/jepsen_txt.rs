@@ -10,7 +10,7 @@
 use super::edn::Scanner;
 use super::form::Node;
 use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_value::RefusedSet;
+use super::jepsen_meaning::RefusedSet;
 use super::{Format, Sample};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};

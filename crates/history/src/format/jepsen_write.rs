@@ -8,7 +8,9 @@
 
 use super::WriteError;
 use super::jepsen_notation::{Line, Notation};
-use crate::history::{ALWAYS, History, KeyId, NEVER, OpId, OpKind, Outcome, Time, TxnId};
+use crate::history::{
+    ALWAYS, History, KeyId, NEVER, OpId, OpKind, Outcome, SessionId, Time, TxnId,
+};
 use crate::predicate::Condition;
 use crate::value::{Datum, Value};
 use std::cmp::Reverse;
@@ -94,8 +96,9 @@ struct File<'a> {
     out: &'a mut dyn Write,
 }
 
-/// What the lines of one transaction say.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a line of a transaction says; of two lines with one time the first goes
+/// first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Invocation,
     Completion,
@@ -122,7 +125,7 @@ impl File<'_> {
 
     fn lines(&mut self) -> Result<(), WriteError> {
         let history = self.history;
-        let mut turns: BinaryHeap<Reverse<(Time, Phase2, u32, u32)>> = BinaryHeap::new();
+        let mut turns: BinaryHeap<Reverse<(Time, Phase, u32, u32)>> = BinaryHeap::new();
         for session in history.sessions() {
             let range = history.session_range(session);
             if !range.is_empty() {
@@ -130,14 +133,10 @@ impl File<'_> {
             }
         }
         while let Some(Reverse((_, phase, session, txn))) = turns.pop() {
-            let phase = match phase {
-                0 => Phase::Invocation,
-                _ => Phase::Completion,
-            };
             if phase == Phase::Completion || self.has_pairs {
                 self.txn_line(session, TxnId(txn), phase)?;
             }
-            let range = history.session_range(crate::history::SessionId(session));
+            let range = history.session_range(SessionId(session));
             let next = match phase {
                 Phase::Invocation => self.turn(session, txn, Phase::Completion),
                 Phase::Completion if txn + 1 < range.end => {
@@ -152,16 +151,16 @@ impl File<'_> {
 
     /// When a line has its turn. Of lines with one time invocations come first, so
     /// that what may have overlapped still does.
-    fn turn(&self, session: u32, txn: u32, phase: Phase) -> (Time, Phase2, u32, u32) {
+    fn turn(&self, session: u32, txn: u32, phase: Phase) -> (Time, Phase, u32, u32) {
         let interval = self.history.txn_interval(TxnId(txn));
-        let place = self.history.session_range(crate::history::SessionId(session)).start;
+        let place = self.history.session_range(SessionId(session)).start;
         let time = match phase {
             _ if !self.has_pairs && interval.completed == NEVER => Time::from(txn - place),
             Phase::Invocation if self.has_pairs => interval.invoked,
             Phase::Completion if interval.completed == NEVER => interval.invoked,
             Phase::Invocation | Phase::Completion => interval.completed,
         };
-        (time, u8::from(phase == Phase::Completion), session, txn)
+        (time, phase, session, txn)
     }
 
     fn txn_line(&mut self, session: u32, txn: TxnId, phase: Phase) -> Result<(), WriteError> {
@@ -174,21 +173,18 @@ impl File<'_> {
             (_, Outcome::Unknown) => "info",
         };
         let shows_results = step == "ok";
-        match lone_call(history, txn) {
-            Some((name, value)) => {
-                self.line.begin(step, name);
-                self.line.field("value");
-                self.line.datum(value)?;
+        if let Some((name, value)) = lone_call(history, txn) {
+            self.line.begin(step, name);
+            self.line.field("value");
+            self.line.datum(value)?;
+        } else {
+            self.line.begin(step, "txn");
+            self.line.field("value");
+            self.line.open();
+            for op in history.ops_of(txn) {
+                self.op(op, shows_results)?;
             }
-            None => {
-                self.line.begin(step, "txn");
-                self.line.field("value");
-                self.line.open();
-                for op in history.ops_of(txn) {
-                    self.op(op, shows_results)?;
-                }
-                self.line.close();
-            }
+            self.line.close();
         }
         let interval = history.txn_interval(txn);
         let time = match phase {
@@ -295,14 +291,14 @@ impl File<'_> {
     }
 }
 
-/// An invocation before a completion.
-type Phase2 = u8;
-
 /// A transaction that is one call of a named function is an operation of its own.
 fn lone_call(history: &History, txn: TxnId) -> Option<(&str, Datum<'_>)> {
     let range = history.op_range(txn);
+    if range.len() != 1 {
+        return None;
+    }
     let op = history.op(OpId(range.start));
-    if range.len() != 1 || op.kind != OpKind::Call {
+    if op.kind != OpKind::Call {
         return None;
     }
     match history.datum(history.key_name(op.key)) {

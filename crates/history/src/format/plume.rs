@@ -391,7 +391,7 @@ impl<'b> Assembler<'b> {
         let Initial::Declared(declared) = &self.initial else {
             return;
         };
-        if !declared.is_sound() {
+        if !declared.are_initial() {
             self.admit_as_ordinary();
             return;
         }
@@ -418,11 +418,12 @@ impl Declared {
         }
     }
 
-    /// Whether taking the writes as initial values cannot accuse a database that
-    /// did nothing wrong. Zeros are the initial values anyway. Other values must
-    /// be declared for every key, and nobody may have seen 0 in their place: then
-    /// either the transaction really came first, or 0 was never there to be read.
-    fn is_sound(&self) -> bool {
+    /// Whether the writes are the initial values. Zeros are, whoever wrote them.
+    /// Other values must be declared for every key, and nobody may have seen 0 in
+    /// their place: 0 is what the keys of an ordinary transaction start with. A
+    /// client's transaction that meets all of this would be misread, which is why
+    /// the reading is remarked.
+    fn are_initial(&self) -> bool {
         let zeros = self.writes.iter().all(|write| write.1 == 0);
         zeros || (self.complete && !self.uncovered && !self.contradicted)
     }

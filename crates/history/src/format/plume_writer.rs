@@ -3,13 +3,14 @@
 use super::WriteError;
 use super::registers::{self, Abilities, Losses};
 use crate::history::{History, Outcome, TxnId};
-use crate::value::Value;
+use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
 
 pub(super) fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteError> {
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::note_initial(history, &plan, Datum::Int(0), &mut losses);
     let numbers = registers::Numbers::new(history, &plan, &mut losses);
     let ids = Ids::new(history, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);

@@ -264,13 +264,6 @@ impl Numbers {
             ops.filter(|op| op.value != initial[op.key.index()]).map(|op| op.value).collect()
         };
         let values = values_of(&mut ops());
-        let zero = |value: &Value| history.datum(*value) == Datum::Int(0);
-        if ops().any(|op| {
-            let start = initial[op.key.index()];
-            op.value == start && !zero(&start)
-        }) {
-            losses.add("initial values are written as 0");
-        }
         let fit = |value: &Value| natural(history, *value).is_some_and(|number| number > 0);
         let renumbered = (!values.iter().all(fit)).then(|| {
             losses.add("values are numbered from 1");
@@ -325,6 +318,18 @@ impl Numbers {
 pub(super) enum Version {
     Initial,
     Number(u64),
+}
+
+/// Notes initial values that somebody read and that come back as another one.
+pub(super) fn note_initial(history: &History, plan: &Plan, again: Datum<'_>, losses: &mut Losses) {
+    let changed = |op: Op| {
+        op.kind == OpKind::Read
+            && op.value == history.initial(op.key)
+            && history.datum(op.value) != again
+    };
+    if plan.ops(history).any(changed) {
+        losses.add(&format!("initial values become {again}"));
+    }
 }
 
 /// Numbers of the values that are not their own bits.

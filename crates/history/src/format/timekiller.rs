@@ -10,7 +10,7 @@
 //! empty list.
 
 use super::json_stream;
-use super::{Format, Input, Sample};
+use super::{Format, Input, Sample, names};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{KeyId, OpKind, PositionUnit, Timestamp, Timestamps};
@@ -114,10 +114,7 @@ impl Name {
         match self {
             Name::Natural(number) => values.unsigned(*number),
             Name::Integer(number) => values.int(*number),
-            Name::Text(text) => match text.parse() {
-                Ok(number) => values.int(number),
-                Err(_) => values.text(text),
-            },
+            Name::Text(text) => names::number_or_text(values, text),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! it succeeded. A value may be a bare word of any characters, digits first.
 
 use super::viper::{Assembler, ViperOp, ViperTxn};
-use super::{Format, Input, Sample, client_logs};
+use super::{Format, Input, Sample, client_logs, names};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError, excerpt};
 use crate::history::OpKind;
@@ -169,11 +169,7 @@ impl<'l> Form<'l> {
         match *self {
             Form::Word("nil") | Form::Text("nil") => Some(Value::NIL),
             Form::Word("true" | "false") | Form::Vector(_) | Form::Map(_) => None,
-            Form::Word(word) => Some(match (word.parse::<u64>(), word.parse::<i64>()) {
-                (Ok(natural), _) => values.unsigned(natural),
-                (_, Ok(integer)) => values.int(integer),
-                _ => values.text(word),
-            }),
+            Form::Word(word) => Some(names::number_or_text(values, word)),
             Form::Text(text) => Some(values.text(text)),
             Form::Keyword(word) => Some(values.keyword(word)),
         }

@@ -27,6 +27,9 @@ pub(super) const FORMAT: Format = Format {
 
 /// An object with `value` and without what Jepsen's operations have.
 fn detect(sample: &Sample<'_>) -> bool {
+    if client_logs::are_called(sample, 'J') {
+        return true;
+    }
     let line = sample.head.split(|&byte| byte == b'\n').next();
     let line = line.unwrap_or_default().trim_ascii();
     if !line.starts_with(b"{") {

@@ -23,11 +23,15 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
     logs.initial(folder)?;
     let width = history.session_count().to_string().len();
     for session in history.sessions() {
+        let txns: Vec<TxnId> = history.txns_of(session).collect();
+        let mut txns = txns.into_iter().filter(|&txn| plan.is_kept(txn)).peekable();
+        if txns.peek().is_none() {
+            logs.losses.add("sessions without transactions are left out");
+            continue;
+        }
         let mut out = BufWriter::new(folder.create(&format!("J{:0width$}.log", session.0 + 1))?);
-        for txn in history.txns_of(session).filter(|&txn| plan.is_kept(txn)) {
-            let line = logs.txn(txn);
-            serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
+        for txn in txns {
+            logs.txn(txn, &mut out)?;
         }
         out.flush()?;
     }
@@ -67,12 +71,13 @@ impl Logs<'_> {
             return Ok(());
         }
         let mut out = folder.create("J0.log")?;
-        let line = json!({"value": writes, "isInitial": true, "isFinal": false});
-        writeln!(out, "{line}")?;
+        // Readers tell the format by its first field.
+        let writes = Json::Array(writes);
+        writeln!(out, "{{\"value\":{writes},\"isInitial\":true,\"isFinal\":false}}")?;
         Ok(())
     }
 
-    fn txn(&mut self, txn: TxnId) -> Json {
+    fn txn(&mut self, txn: TxnId, out: &mut dyn Write) -> Result<(), WriteError> {
         if self.history.txn_label(txn) != Value::NIL {
             self.losses.add("labels of transactions");
         }
@@ -107,17 +112,18 @@ impl Logs<'_> {
                 }
             }
         }
-        if !self.timed {
-            return json!({"value": operations});
+        out.write_all(b"{")?;
+        if self.timed {
+            let times = self.history.txn_times(txn);
+            let (begin, commit) = (times.begin, times.commit);
+            write!(
+                out,
+                "\"preBeginTS\":{},\"postBeginTS\":{},\"preCommitTS\":{},\"postCommitTS\":{},",
+                begin.invoked, begin.completed, commit.invoked, commit.completed
+            )?;
         }
-        let times = self.history.txn_times(txn);
-        json!({
-            "preBeginTS": times.begin.invoked,
-            "postBeginTS": times.begin.completed,
-            "preCommitTS": times.commit.invoked,
-            "postCommitTS": times.commit.completed,
-            "value": operations,
-        })
+        writeln!(out, "\"value\":{}}}", Json::Array(operations))?;
+        Ok(())
     }
 
     fn replace(&self, seen: Op, written: Op) -> Json {
