@@ -2,6 +2,7 @@
 
 use crate::exit::{Failure, Status};
 use crate::{input, limits, say};
+use isolde_history::History;
 use isolde_history::format::{Folder, WriteError, Writer};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,26 +27,41 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply_threads();
-    let to = input::by_name(&arguments.to)?;
-    let Some(writer) = to.write else {
-        return Err(Failure::Usage(format!("the format {} is read but not written", to.name)));
-    };
+    let to = writable(&arguments.to)?;
     let memory_max = arguments.resources.memory_max();
     let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
-    let name = arguments
-        .output
-        .as_ref()
-        .map_or("standard output".into(), |path| path.display().to_string());
+    write(&history, &to, arguments.output.as_deref())?;
+    Ok(Status::Satisfied)
+}
+
+/// A format that histories can be written in.
+pub(crate) struct Target {
+    name: &'static str,
+    writer: Writer,
+}
+
+/// The format of this name, if it is written.
+pub(crate) fn writable(name: &str) -> Result<Target, Failure> {
+    let format = input::by_name(name)?;
+    match format.write {
+        Some(writer) => Ok(Target { name: format.name, writer }),
+        None => Err(Failure::Usage(format!("the format {} is read but not written", format.name))),
+    }
+}
+
+/// Writes `history` to a path or to standard output, and says what was lost.
+pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Result<(), Failure> {
+    let name = output.map_or("standard output".into(), |path| path.display().to_string());
     let failed = |error: WriteError| Failure::Write(name.clone(), error);
-    let lost = match (writer, &arguments.output) {
+    let lost = match (to.writer, output) {
         (Writer::File(write), None) => {
             let mut stdout = BufWriter::new(io::stdout().lock());
-            let lost = write(&history, &mut stdout).map_err(failed)?;
+            let lost = write(history, &mut stdout).map_err(failed)?;
             stdout.flush()?;
             lost
         }
         (Writer::File(write), Some(path)) => {
-            write_file(path, |file| write(&history, file)).map_err(failed)?
+            write_file(path, |file| write(history, file)).map_err(failed)?
         }
         (Writer::Directory(_), None) => {
             let message = format!("the format {} is a directory: name it with --output", to.name);
@@ -53,13 +69,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         }
         (Writer::Directory(write), Some(path)) => {
             std::fs::create_dir_all(path).map_err(|error| failed(error.into()))?;
-            write(&history, &mut OnDisk(path)).map_err(failed)?
+            write(history, &mut OnDisk(path)).map_err(failed)?
         }
     };
     for sentence in lost {
         say(&format!("isolde: {}: lost: {sentence}", to.name));
     }
-    Ok(Status::Satisfied)
+    Ok(())
 }
 
 /// Writes beside the target and moves it there when complete, so that a failure

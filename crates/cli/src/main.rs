@@ -8,6 +8,7 @@ mod convert;
 mod elle;
 mod exit;
 mod formats;
+mod generate;
 mod input;
 mod limits;
 mod lint;
@@ -39,6 +40,8 @@ enum Command {
     Elle(elle::Arguments),
     /// Write a history in another format
     Convert(convert::Arguments),
+    /// Generate a history without a database
+    Gen(generate::Arguments),
     /// List the formats that are read and written
     Formats(formats::Arguments),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Some(Command::Stats(arguments)) => stats::run(&arguments),
         Some(Command::Elle(arguments)) => elle::run(&arguments),
         Some(Command::Convert(arguments)) => convert::run(&arguments),
+        Some(Command::Gen(arguments)) => generate::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
     };
     match result {

@@ -4,6 +4,8 @@
 //! others and what is known about them. Every verdict that the engine gives must
 //! be the recorded one; levels that it does not decide for any size may stay open.
 
+#![expect(clippy::print_stderr, reason = "the test says what it skipped and what it met")]
+
 use isolde::{Check, Level, Limits, Verdict, decided_levels};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};

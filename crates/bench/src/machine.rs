@@ -1,0 +1,27 @@
+//! What the figures were measured on.
+
+use std::fs::read_to_string;
+use std::process::Command;
+
+/// One line: processor, cores, memory, kernel, compiler.
+pub(crate) fn describe() -> String {
+    let processor = field("/proc/cpuinfo", "model name").unwrap_or("unknown processor".into());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .map_or("unknown memory".into(), |kibibytes| format!("{} GiB", kibibytes >> 20));
+    let system = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let compiler = Command::new("rustc").arg("--version").output();
+    let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    format!(
+        "{processor}, {cores} cores, {memory}, Linux {}, {}",
+        system.trim(),
+        compiler.unwrap_or_default().trim()
+    )
+}
+
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

@@ -1,0 +1,64 @@
+//! Measurements of Isolde: `isolde-bench table` writes them down.
+//!
+//! Programs are measured as their users run them, as processes, parsing included;
+//! other checkers are programs given by path. Stages inside the program are measured
+//! by the benches of this crate, which `table` runs too if asked.
+
+mod benches;
+mod machine;
+mod measure;
+mod peers;
+mod table;
+
+use clap::{Parser, Subcommand};
+use isolde_history::format;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Measures Isolde, and other checkers beside it.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure everything and write the table
+    Table(table::Arguments),
+    /// Read one history and do nothing with it; what `table` measures reading by
+    Read {
+        /// The history
+        file: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Table(arguments) => table::run(&arguments),
+        Command::Read { file } => read(&file),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&format!("isolde-bench: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<(), String> {
+    let input = format::open(file).map_err(|error| error.to_string())?;
+    let history = format::read_detected(input, format::ReadOptions::default());
+    let (history, _) = history.map_err(|error| error.to_string())?;
+    // Giving the memory back is no part of reading.
+    std::mem::forget(history);
+    Ok(())
+}
+
+/// Tells the user how it goes, on standard error.
+fn say(text: &str) {
+    // If standard error is closed nobody is left to tell.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

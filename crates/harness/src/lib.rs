@@ -1,0 +1,32 @@
+//! Histories without a database: a simulated store of a chosen isolation level.
+//!
+//! [`generate`] runs the clients that [`Parameters`] describe against the store and
+//! returns what they saw. The result is a function of the parameters alone, seed
+//! included: the same parameters give the same history on every machine, in every
+//! version. [`PRESETS`] are the workloads that the literature measures with.
+//!
+//! ```
+//! use isolde_harness::{generate, preset};
+//!
+//! let mut parameters = preset("BlindW-RW").expect("a preset").parameters;
+//! parameters.transactions = 100;
+//! let history = generate(&parameters)?;
+//! assert_eq!(history.txn_count(), 100);
+//! # Ok::<(), isolde_harness::ParameterError>(())
+//! ```
+
+mod anomaly;
+mod clients;
+mod clock;
+mod keys;
+mod parameters;
+mod plan;
+mod preset;
+mod random;
+mod record;
+mod store;
+
+pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
+pub use clients::generate;
+pub use parameters::{Aborts, Distribution, Isolation, ParameterError, Parameters, Times, TxnKind};
+pub use preset::{PRESETS, Preset, preset};

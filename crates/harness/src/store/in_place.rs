@@ -1,0 +1,61 @@
+//! A store without versions: read uncommitted.
+//!
+//! A write is in place at once, so others read it before it commits, and even if
+//! it never does. A key belongs to the transaction that wrote it until that ends,
+//! which keeps writes of two transactions from interleaving on several keys.
+
+use super::{Conflict, OpenTxn, Store};
+use crate::random::Random;
+
+/// See the module's documentation.
+pub(crate) struct InPlace {
+    cells: Vec<Cell>,
+}
+
+#[derive(Clone, Copy)]
+struct Cell {
+    value: u32,
+    /// The session whose open transaction wrote it, or [`NOBODY`].
+    owner: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl InPlace {
+    pub(crate) fn new(keys: u32) -> Self {
+        InPlace { cells: vec![Cell { value: 0, owner: NOBODY }; keys as usize] }
+    }
+}
+
+impl Store for InPlace {
+    fn begin(&mut self, txn: &mut OpenTxn, _: &mut Random) {
+        txn.replaced.clear();
+    }
+
+    fn read(&mut self, _: &OpenTxn, key: u32) -> u32 {
+        self.cells[key as usize].value
+    }
+
+    fn write(&mut self, txn: &mut OpenTxn, key: u32, value: u32) -> Result<(), Conflict> {
+        let cell = &mut self.cells[key as usize];
+        if cell.owner != NOBODY && cell.owner != txn.session {
+            return Err(Conflict);
+        }
+        txn.replaced.push((key, cell.value));
+        *cell = Cell { value, owner: txn.session };
+        Ok(())
+    }
+
+    fn commit(&mut self, txn: &OpenTxn) -> Result<(), Conflict> {
+        for &(key, _) in &txn.replaced {
+            self.cells[key as usize].owner = NOBODY;
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, txn: &OpenTxn) {
+        for &(key, before) in txn.replaced.iter().rev() {
+            self.cells[key as usize] = Cell { value: before, owner: NOBODY };
+        }
+    }
+}
