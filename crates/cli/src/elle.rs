@@ -1,7 +1,7 @@
 //! `isolde elle`: in place of elle-cli, with its options and its output.
 //!
-//! One line per file, `FILE<TAB>true|false|unknown`. Unlike elle-cli, `unknown`
-//! has an exit status of its own.
+//! One line per file: its name, a tab between two spaces, and `true`, `false` or
+//! `unknown`. Unlike elle-cli, `unknown` has an exit status of its own.
 
 use crate::exit::{Failure, Status};
 use crate::{input, limits, out, say};
@@ -203,7 +203,7 @@ fn one(
     if arguments.verbose || arguments.output == Some(OutputKind::Json) {
         out(&(to_json(&as_json(&answer, word, &explained)) + "\n"))?;
     } else {
-        out(&format!("{name}\t{word}\n"))?;
+        out(&format!("{name} \t {word}\n"))?;
     }
     Ok(status)
 }

@@ -66,7 +66,9 @@ impl Compared {
 /// forced step says why its first transaction was visible.
 fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
     match verdict {
-        Verdict::Satisfied(Satisfied::Order(order)) if index.several().is_empty() => {
+        Verdict::Satisfied(Satisfied::Order(order))
+            if index.several().is_empty() && !index.has_lesser_candidates() =>
+        {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             let counted: Vec<_> = history.txns().filter(|&txn| index.is_counted(txn)).collect();

@@ -31,15 +31,18 @@ fn folder() -> Folder {
 
 #[test]
 fn strict_serializability_is_the_default() {
-    assert_eq!(folder().isolde("elle -m rw-register good.edn"), printed(0, "good.edn\ttrue\n"));
-    assert_eq!(folder().isolde("elle -m rw-register stale.edn"), printed(1, "stale.edn\tfalse\n"));
+    assert_eq!(folder().isolde("elle -m rw-register good.edn"), printed(0, "good.edn \t true\n"));
+    assert_eq!(
+        folder().isolde("elle -m rw-register stale.edn"),
+        printed(1, "stale.edn \t false\n")
+    );
 }
 
 #[test]
 fn weaker_models_are_asked_for_by_name() {
     assert_eq!(
         folder().isolde("elle --model rw-register -c serializable,PL-2 -a G1 stale.edn good.edn"),
-        printed(0, "stale.edn\ttrue\ngood.edn\ttrue\n")
+        printed(0, "stale.edn \t true\ngood.edn \t true\n")
     );
 }
 
@@ -54,10 +57,10 @@ fn one_false_outweighs_an_unknown_and_bad_input_both() {
         let Run { status, stdout, .. } = folder.isolde(&format!("elle -m rw-register {files}"));
         (status, stdout)
     };
-    assert_eq!(statuses("long.edn"), (2, "long.edn\tunknown\n".into()));
-    let both = "long.edn\tunknown\nstale.edn\tfalse\n";
+    assert_eq!(statuses("long.edn"), (2, "long.edn \t unknown\n".into()));
+    let both = "long.edn \t unknown\nstale.edn \t false\n";
     assert_eq!(statuses("long.edn stale.edn"), (1, both.into()));
-    assert_eq!(statuses("stale.edn bad.edn"), (3, "stale.edn\tfalse\n".into()));
+    assert_eq!(statuses("stale.edn bad.edn"), (3, "stale.edn \t false\n".into()));
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn options_about_plots_are_taken_and_ignored() {
                    --max-plot-bytes 65536";
     assert_eq!(
         folder().isolde(&format!("elle --model list-append {options} lists.json")),
-        printed(1, "lists.json\tfalse\n")
+        printed(1, "lists.json \t false\n")
     );
 }
 
@@ -89,7 +92,7 @@ fn verbose_prints_a_map_like_elles() {
 fn explanations_go_to_a_directory() {
     let folder = folder();
     let run = folder.isolde("elle -m list-append -d out lists.json");
-    assert_eq!(run, printed(1, "lists.json\tfalse\n"));
+    assert_eq!(run, printed(1, "lists.json \t false\n"));
     let text = folder.read("out/incompatible-order.txt");
     assert!(text.ends_with("neither is a prefix of the other\n"), "{text}");
 }
@@ -108,7 +111,7 @@ fn a_value_nobody_wrote_is_overlooked_as_by_elle_and_said() {
         run,
         Run {
             status: 0,
-            stdout: "unwritten.edn\ttrue\n".into(),
+            stdout: "unwritten.edn \t true\n".into(),
             stderr: "isolde: unwritten.edn: left out, as by elle-cli: 1 of its reads saw values \
                      that nobody wrote; --complete answers false for them\n"
                 .into(),
@@ -116,7 +119,7 @@ fn a_value_nobody_wrote_is_overlooked_as_by_elle_and_said() {
     );
     assert_eq!(
         folder.isolde("elle -m rw-register --complete unwritten.edn"),
-        printed(1, "unwritten.edn\tfalse\n")
+        printed(1, "unwritten.edn \t false\n")
     );
 }
 
@@ -167,7 +170,7 @@ fn recorded_answers_of_elle_cli_are_ours() {
             }
             let answer = case["answer"].as_str().expect("an answer");
             let run = folder.isolde(&format!("elle {}", options.replace("FILE", &path)));
-            assert_eq!(run.stdout, format!("{path}\t{answer}\n"), "{options}");
+            assert_eq!(run.stdout, format!("{path} \t {answer}\n"), "{options}");
             compared += 1;
         }
     }

@@ -32,12 +32,19 @@ pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) 
     let parts: Vec<Joined> = tasks
         .into_par_iter()
         .map(|start| {
-            let mut joiner =
-                Joiner { history, versions, allowed, own: Vec::new(), out: Joined::default() };
+            let mut joiner = Joiner {
+                history,
+                versions,
+                allowed,
+                own: Vec::new(),
+                open: Vec::new(),
+                out: Joined::default(),
+            };
             for txn in start..(start + TXNS_PER_TASK).min(txns) {
                 joiner.out.starts.push(joiner.out.ops.len() as u32);
                 joiner.txn(TxnId(txn as u32));
             }
+            joiner.resolve();
             joiner.out
         })
         .collect();
@@ -170,7 +177,16 @@ struct Joiner<'a> {
     allowed: Candidates,
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
+    /// Register reads whose writers are looked up together at the end.
+    open: Vec<OpenRead>,
     out: Joined,
+}
+
+/// A register read without its origin.
+struct OpenRead {
+    txn: TxnId,
+    read: ReadId,
+    value: Value,
 }
 
 /// Transactions up to this length are searched for their own writes one by one.
@@ -240,18 +256,32 @@ impl Joiner<'_> {
             return;
         }
         drop(own);
-        self.external(txn, op, key, value);
+        self.open.push(OpenRead { txn, read: ReadId(self.out.ops.len() as u32), value });
+        self.push(op, key, PackedOrigin::NOBODY);
     }
 
-    fn external(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) {
-        let initial = self.history.initial(key) == value;
-        let candidates = self.versions.with_value(key, value);
-        let origin = match candidates {
-            [] if initial => PackedOrigin::INITIAL,
-            [only] if !initial && self.is_good(txn, only) => PackedOrigin(only.txn.0),
-            _ => self.choose(txn, op, key, initial, candidates),
-        };
-        self.push(op, key, origin);
+    /// Looks up the writers of all open reads.
+    fn resolve(&mut self) {
+        const READS_TOGETHER: usize = 256;
+        let (open, versions) = (std::mem::take(&mut self.open), self.versions);
+        let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
+        let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
+        for reads in open.chunks(READS_TOGETHER) {
+            wanted.clear();
+            wanted.extend(reads.iter().map(|it| (self.out.keys[it.read.0 as usize], it.value)));
+            versions.search(&wanted, &mut places);
+            for ((open, &(key, value)), &place) in reads.iter().zip(&wanted).zip(&places) {
+                let initial = self.history.initial(key) == value;
+                let candidates = versions.at(place, key, value);
+                let origin = match candidates {
+                    [] if initial => PackedOrigin::INITIAL,
+                    [only] if !initial && self.is_good(open.txn, only) => PackedOrigin(only.txn.0),
+                    _ => self.choose(open.txn, open.read, initial, candidates),
+                };
+                self.out.origins[open.read.0 as usize] = origin;
+            }
+        }
+        self.out.several.sort_unstable_by_key(|several| several.read);
     }
 
     fn is_good(&self, reader: TxnId, version: &Version) -> bool {
@@ -263,8 +293,7 @@ impl Joiner<'_> {
     fn choose(
         &mut self,
         txn: TxnId,
-        op: OpId,
-        key: KeyId,
+        read: ReadId,
         initial: bool,
         versions: &[Version],
     ) -> PackedOrigin {
@@ -292,9 +321,8 @@ impl Joiner<'_> {
             [Origin::Initial] => PackedOrigin::INITIAL,
             [Origin::Txn(only)] => PackedOrigin(only.0),
             [Origin::Nobody] => PackedOrigin::NOBODY,
-            [] => self.misread(txn, op, key, versions),
+            [] => self.misread(txn, read, versions),
             _ => {
-                let read = ReadId(self.out.ops.len() as u32);
                 self.out.several.push(SeveralOrigins { read, candidates });
                 PackedOrigin::SEVERAL
             }
@@ -303,7 +331,7 @@ impl Joiner<'_> {
 
     /// No write explains the read: says why, and what still counts as its origin
     /// for levels that allow intermediate reads.
-    fn misread(&mut self, txn: TxnId, op: OpId, key: KeyId, found: &[Version]) -> PackedOrigin {
+    fn misread(&mut self, txn: TxnId, read: ReadId, found: &[Version]) -> PackedOrigin {
         let others = || found.iter().filter(|version| version.txn != txn);
         let intermediate = others().find(|version| may_count(self.history, version.txn));
         let (kind, origin) = if let Some(version) = intermediate {
@@ -315,6 +343,7 @@ impl Joiner<'_> {
         } else {
             (MisreadKind::ThinAir, PackedOrigin::NOBODY)
         };
+        let (op, key) = (self.out.ops[read.0 as usize], self.out.keys[read.0 as usize]);
         self.out.misreads.push(Misread { read: op, key, kind });
         origin
     }
@@ -332,8 +361,8 @@ impl Joiner<'_> {
         let initial = self.history.initial(key) != value;
         let others: Vec<Version> =
             self.versions.of(key).iter().filter(|v| v.value != value).copied().collect();
-        let origin = self.choose(txn, op, key, initial, &others);
-        self.push(op, key, origin);
+        let read = self.push(op, key, PackedOrigin::NOBODY);
+        self.out.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }
 
     /// A list read's external part comes from the writer of its last element. What
@@ -343,34 +372,25 @@ impl Joiner<'_> {
             let kind = self.missing_own(txn, op, key);
             return self.out.misreads.push(Misread { read: op, key, kind });
         };
-        let Some(&element) = external.last() else {
-            return self.push(op, key, PackedOrigin::INITIAL);
-        };
+        let read = self.push(op, key, PackedOrigin::INITIAL);
+        let Some(&element) = external.last() else { return };
         let found = self.versions.with_value(key, element);
-        let origin = match found {
+        self.out.origins[read.0 as usize] = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
-            [] | [_] => self.choose(txn, op, key, false, found),
-            _ => self.repeated_element(txn, op, key, found),
+            [] | [_] => self.choose(txn, read, false, found),
+            _ => self.repeated_element(txn, read, found),
         };
-        self.push(op, key, origin);
     }
 
     /// An element appended more than once. All lists that show it mean the same
     /// append, so one that this reader cannot have seen still is a candidate.
-    fn repeated_element(
-        &mut self,
-        txn: TxnId,
-        op: OpId,
-        key: KeyId,
-        found: &[Version],
-    ) -> PackedOrigin {
+    fn repeated_element(&mut self, txn: TxnId, read: ReadId, found: &[Version]) -> PackedOrigin {
         self.out.has_lesser = true;
         let seen = found.iter().any(|version| self.is_good(txn, version));
         if self.allowed == Candidates::Final && !seen {
-            return self.misread(txn, op, key, found);
+            return self.misread(txn, read, found);
         }
         let candidates = found.iter().map(|version| Origin::Txn(version.txn)).collect();
-        let read = ReadId(self.out.ops.len() as u32);
         self.out.several.push(SeveralOrigins { read, candidates });
         PackedOrigin::SEVERAL
     }
@@ -389,9 +409,10 @@ impl Joiner<'_> {
     }
 
     #[inline]
-    fn push(&mut self, op: OpId, key: KeyId, origin: PackedOrigin) {
+    fn push(&mut self, op: OpId, key: KeyId, origin: PackedOrigin) -> ReadId {
         self.out.ops.push(op);
         self.out.keys.push(key);
         self.out.origins.push(origin);
+        ReadId(self.out.ops.len() as u32 - 1)
     }
 }

@@ -241,7 +241,7 @@ impl Index {
             joined.forget_uncounted(history, &counted);
         }
         let (write_starts, write_keys) = written_keys(history, &counted);
-        let (key_starts, writers) = writers_by_key(history, &write_starts, &write_keys);
+        let (key_starts, writers) = versions.writers(&counted);
         let lists = lists::orders(history, &versions, &counted);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
         given::orders(history, &versions, &counted, &mut steps, &mut conflicts);
@@ -418,32 +418,6 @@ fn written_keys(history: &History, counted: &[bool]) -> (Vec<u32>, Vec<KeyId>) {
     }
     keys.shrink_to_fit();
     (starts, keys)
-}
-
-/// Per key its counted writers: the transpose of [`written_keys`].
-fn writers_by_key(
-    history: &History,
-    write_starts: &[u32],
-    keys: &[KeyId],
-) -> (Vec<u32>, Vec<TxnId>) {
-    let mut starts = vec![0u32; history.key_count() + 1];
-    for key in keys {
-        starts[key.index() + 1] += 1;
-    }
-    for key in 0..history.key_count() {
-        starts[key + 1] += starts[key];
-    }
-    let mut next = starts.clone();
-    let mut writers = vec![TxnId(0); keys.len()];
-    for txn in history.txns() {
-        let range = write_starts[txn.index()] as usize..write_starts[txn.index() + 1] as usize;
-        for key in &keys[range] {
-            let slot = &mut next[key.index()];
-            writers[*slot as usize] = txn;
-            *slot += 1;
-        }
-    }
-    (starts, writers)
 }
 
 /// Whether a transaction may count: it did not abort.

@@ -92,6 +92,60 @@ impl Versions {
         &self.sorted[range.start + start..range.start + start + length]
     }
 
+    /// For each of `wanted`, the place in all versions of the first one with at
+    /// least its value. The searches go step by step together, so that memory
+    /// answers all of them at once instead of one after the other.
+    pub(super) fn search(&self, wanted: &[(KeyId, Value)], places: &mut Vec<u32>) {
+        places.clear();
+        let mut sizes: Vec<u32> = Vec::with_capacity(wanted.len());
+        let mut largest = 0;
+        for &(key, _) in wanted {
+            let (start, end) = (self.starts[key.index()], self.starts[key.index() + 1]);
+            places.push(start);
+            sizes.push(end - start);
+            largest = largest.max(end - start);
+        }
+        while largest > 0 {
+            largest /= 2;
+            for ((place, size), &(_, value)) in places.iter_mut().zip(&mut sizes).zip(wanted) {
+                if *size == 0 {
+                    continue;
+                }
+                let half = *size / 2;
+                let is_below = self.values[(*place + half) as usize] < value;
+                *place += if is_below { half + 1 } else { 0 };
+                *size = if is_below { *size - half - 1 } else { half };
+            }
+        }
+    }
+
+    /// The versions of a value, given the place where [`Versions::search`] found it.
+    #[inline]
+    pub(super) fn at(&self, place: u32, key: KeyId, value: Value) -> &[Version] {
+        let end = self.starts[key.index() + 1] as usize;
+        let place = place as usize;
+        let length = self.values[place..end].iter().take_while(|&&other| other == value).count();
+        &self.sorted[place..place + length]
+    }
+
+    /// Per key, the transactions that write it and are counted, ascending and each
+    /// once.
+    pub(super) fn writers(&self, counted: &[bool]) -> (Vec<u32>, Vec<TxnId>) {
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut writers: Vec<TxnId> = Vec::with_capacity(self.sorted.len());
+        starts.push(0);
+        for pair in self.starts.windows(2) {
+            let first = writers.len();
+            let group = &self.sorted[pair[0] as usize..pair[1] as usize];
+            let txns = group.iter().filter(|it| it.is_final()).map(|it| it.txn);
+            writers.extend(txns.filter(|txn| counted[txn.index()]));
+            writers[first..].sort_unstable();
+            starts.push(writers.len() as u32);
+        }
+        writers.shrink_to_fit();
+        (starts, writers)
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.starts.capacity() * 4 + self.sorted.capacity() * (size_of::<Version>() + 4)
     }
