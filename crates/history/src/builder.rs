@@ -443,14 +443,7 @@ impl HistoryBuilder {
             gather(&mut columns.op_completed, &ranges);
         }
 
-        permute(&mut columns.outcomes, &order, Outcome::Committed);
-        permute(&mut columns.labels, &order, Value::NIL);
-        permute(&mut columns.errors, &order, Value::NIL);
-        permute(&mut columns.invoked, &order, ALWAYS);
-        permute(&mut columns.completed, &order, NEVER);
-        permute(&mut columns.begun, &order, NEVER);
-        permute(&mut columns.committing, &order, ALWAYS);
-        permute(&mut columns.timestamps, &order, None);
+        permute_txns(columns, &order);
         columns.kinds.shrink_to_fit();
         columns.op_keys.shrink_to_fit();
         columns.op_values.shrink_to_fit();
@@ -465,6 +458,18 @@ impl HistoryBuilder {
             columns.orders.total = Some(total);
         }
     }
+}
+
+/// Puts what is known of each transaction in this order.
+fn permute_txns(columns: &mut Columns, order: &[u32]) {
+    permute(&mut columns.outcomes, order, Outcome::Committed);
+    permute(&mut columns.labels, order, Value::NIL);
+    permute(&mut columns.errors, order, Value::NIL);
+    permute(&mut columns.invoked, order, ALWAYS);
+    permute(&mut columns.completed, order, NEVER);
+    permute(&mut columns.begun, order, NEVER);
+    permute(&mut columns.committing, order, ALWAYS);
+    permute(&mut columns.timestamps, order, None);
 }
 
 /// Sets one place of a column that exists only where something was said.
