@@ -99,10 +99,10 @@ fn functions(text: &str) -> Vec<Function<'_>> {
         let end = format!("{indent}}}");
         let opens = |line: &&str| line.ends_with('{') || line.ends_with('}') || line.ends_with(';');
         let opened = start + lines[start..].iter().position(opens).unwrap_or(0);
-        let last = match lines[opened].ends_with('{') {
-            true => opened + lines[opened..].iter().position(|line| *line == end).unwrap_or(0),
-            false => opened,
-        };
+        let mut last = opened;
+        if lines[opened].ends_with('{') {
+            last += lines[opened..].iter().position(|line| *line == end).unwrap_or(0);
+        }
         found.push(Function { name, line: start + 1, lines: last - start + 1 });
     }
     found
