@@ -7,6 +7,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Folders that hold what tools leave behind.
 const LEFT_OUT: &[&str] = &["target", ".git", "artifacts", "coverage"];
+/// Folders of input for parsers, whose content is damaged on purpose.
+const DAMAGED: &[&str] = &["fuzz/seeds", "corpus/fuzz"];
 
 /// A text file of the tree.
 pub(crate) struct TextFile {
@@ -36,7 +38,7 @@ pub(crate) fn ending_in(suffixes: &[&str]) -> Vec<TextFile> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             if entry.file_type().expect("a kind of file").is_dir() {
-                if !LEFT_OUT.contains(&name.as_str()) {
+                if !LEFT_OUT.contains(&name.as_str()) && !DAMAGED.contains(&path.as_str()) {
                     folders.push(path);
                 }
             } else if suffixes.iter().any(|suffix| name.ends_with(suffix)) {
