@@ -2,7 +2,7 @@
 //!
 //! A [`History`] holds sessions of transactions of operations, with times and
 //! orders where they are known. It comes from a [`HistoryBuilder`] or from a file
-//! in one of the [`format`]s. An [`Index`] joins reads to the transactions they
+//! in one of the [formats](mod@format). An [`Index`] joins reads to the transactions they
 //! read from.
 
 pub mod format;
@@ -11,6 +11,7 @@ mod builder;
 mod error;
 mod history;
 mod index;
+mod operation;
 mod predicate;
 mod source;
 #[cfg(test)]
