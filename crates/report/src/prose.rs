@@ -186,6 +186,10 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
 
 fn by_cycle(prose: &Prose<'_>, cycle: &Cycle) -> String {
     let mut lines: Vec<String> = cycle.edges.iter().flat_map(|edge| because(prose, edge)).collect();
+    if cycle.edges.iter().any(|edge| edge.before == INITIAL) {
+        lines.push("no order explains both".to_owned());
+        return lines.join("\n");
+    }
     let chain: Vec<String> = cycle.edges.iter().map(|edge| prose.txn(edge.before)).collect();
     let first = chain[0].clone();
     lines.push(match chain.len() {
@@ -199,7 +203,8 @@ fn by_cycle(prose: &Prose<'_>, cycle: &Cycle) -> String {
 fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
     match &edge.reason {
-        Reason::InitialFirst => vec![format!("nothing comes before the initial state")],
+        // Said already by the step into the initial state.
+        Reason::InitialFirst => Vec::new(),
         Reason::Session => vec![format!("{before} ran before {after} in the same session")],
         Reason::ReadsFrom { read, key } => {
             let (content, at) = (prose.content(*read, *key), prose.at(*read));
@@ -214,14 +219,16 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             let write = prose.index.final_write(prose.history, edge.before, *key);
             ops.extend(write);
             let (content, name) = (prose.content(*read, *key), prose.key(*key));
-            let from = if edge.after == INITIAL {
-                "as it was initially".to_owned()
-            } else {
-                format!("from {after}")
-            };
+            let place = prose.place(&ops);
+            if edge.after == INITIAL {
+                lines.push(format!(
+                    "{reader} saw {before}, which writes {name}, yet read {content}, its initial \
+                     value from before {before} {place}"
+                ));
+                return lines;
+            }
             lines.push(format!(
-                "{reader} saw {before}, which writes {name}, yet read {content} {from} {}",
-                prose.place(&ops)
+                "{reader} saw {before}, which writes {name}, yet read {content} from {after} {place}"
             ));
             lines.push(format!("so {before} was overwritten: {before} before {after}"));
             lines

@@ -47,6 +47,11 @@ struct Walk<'a> {
     facts: &'a Facts<'a>,
     /// The session of every transaction.
     sessions: Vec<u32>,
+    /// The session of every writer of every key, beside [`Index::writers`]: the
+    /// innermost loop reads both in order.
+    ///
+    /// [`Index::writers`]: isolde_history::Index::writers
+    writer_sessions: Vec<u32>,
     /// Each counted transaction's predecessor in its session, or [`INITIAL`].
     previous: Vec<TxnId>,
     /// How many have yet to merge a transaction's clock: its readers, and its
@@ -134,9 +139,11 @@ impl<'a> Walk<'a> {
             }
         }
         let width = history.session_count().max(1);
+        let writer_sessions = index.writers().iter().map(|txn| sessions[txn.index()]).collect();
         Walk {
             facts,
             sessions,
+            writer_sessions,
             previous,
             users,
             state: vec![Progress::Waiting; txns],
@@ -275,8 +282,8 @@ impl<'a> Walk<'a> {
         let sessions = self.clocks.width;
         if writers.len() <= STEPS_PER_SEARCH * sessions {
             let mut last: Option<(u32, TxnId)> = None;
-            for &writer in writers {
-                let session = self.sessions[writer.index()];
+            let of = &self.writer_sessions[self.facts.index.writer_range(external.key)];
+            for (&writer, &session) in writers.iter().zip(of) {
                 let ordered = known.is_some_and(|known| writer.0 < known[session as usize]);
                 if writer.0 >= visible[session as usize] || ordered {
                     continue;

@@ -331,8 +331,19 @@ impl Index {
     /// a session in session order.
     #[inline]
     pub fn writers_of(&self, key: KeyId) -> &[TxnId] {
-        let range = self.writer_starts[key.index()]..self.writer_starts[key.index() + 1];
-        &self.writers[range.start as usize..range.end as usize]
+        &self.writers[self.writer_range(key)]
+    }
+
+    /// Where [`Index::writers_of`] a key lie among the writers of all keys, for
+    /// columns beside them.
+    #[inline]
+    pub fn writer_range(&self, key: KeyId) -> Range<usize> {
+        self.writer_starts[key.index()] as usize..self.writer_starts[key.index() + 1] as usize
+    }
+
+    /// The writers of all keys, key by key.
+    pub fn writers(&self) -> &[TxnId] {
+        &self.writers
     }
 
     /// All writes of a key, sorted by value; also of transactions that do not count.
