@@ -98,7 +98,10 @@ fn measured(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<Strin
     line(&mut text, &format!("Machine: {machine}; load before the first run: {load}."));
     line(
         &mut text,
-        &format!("Best of {} runs, as processes, reading the file included.\n", arguments.runs),
+        &format!(
+            "The least of {} runs, each figure for itself, as processes, reading the file included.\n",
+            arguments.runs
+        ),
     );
     checks(&mut text, arguments, isolde, &files)?;
     reading(&mut text, arguments, &files)?;
