@@ -20,6 +20,13 @@ pub(crate) fn describe() -> String {
     )
 }
 
+/// How many programs wanted a processor during the last minute. Figures of a busy
+/// machine are worse than they should be, and the reader has to know.
+pub(crate) fn load() -> String {
+    let text = read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
 fn field(file: &str, name: &str) -> Option<String> {
     let text = read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -32,7 +32,7 @@ impl Program {
         Program { path: path.into(), arguments }
     }
 
-    /// The run that used the least processor time of `runs`, since noise only adds.
+    /// The least of each figure over `runs`, since noise only adds.
     pub(crate) fn best_of(&self, runs: u32) -> Result<Usage, String> {
         let mut best = self.run()?;
         for _ in 1..runs {

@@ -90,13 +90,18 @@ struct Files {
 }
 
 fn measured(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<String, String> {
+    let load = machine::load();
     let files = generated(arguments, isolde, folder)?;
     let mut text = String::from("# Benchmarks\n\n");
-    line(&mut text, "Written by `cargo run --release -p isolde-bench -- table`; do not edit.\n");
-    line(&mut text, &format!("Machine: {}.", machine::describe()));
+    line(&mut text, &format!("Written by `{}`; do not edit.\n", command(arguments)));
+    let machine = machine::describe();
+    line(&mut text, &format!("Machine: {machine}; load before the first run: {load}."));
     line(
         &mut text,
-        &format!("Best of {} runs, as processes, reading the file included.\n", arguments.runs),
+        &format!(
+            "The least of {} runs, each figure for itself, as processes, reading the file included.\n",
+            arguments.runs
+        ),
     );
     checks(&mut text, arguments, isolde, &files)?;
     reading(&mut text, arguments, &files)?;
@@ -123,6 +128,19 @@ fn measured(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<Strin
         line(&mut text, "");
     }
     Ok(format!("{}\n", text.trim_end()))
+}
+
+/// What to type for the same table.
+fn command(arguments: &Arguments) -> String {
+    let mut command = String::from("cargo run --release -p isolde-bench -- table");
+    for (given, flag) in
+        [(arguments.stages, " --stages"), (arguments.instructions, " --instructions")]
+    {
+        if given {
+            command.push_str(flag);
+        }
+    }
+    command
 }
 
 fn generated(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<Files, String> {

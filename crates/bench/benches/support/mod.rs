@@ -5,13 +5,13 @@ use isolde_history::format::{self, Input, ReadOptions, Writer};
 use isolde_history::{History, Source};
 
 /// A preset's history with this many transactions.
-pub fn history(name: &str, transactions: u32) -> History {
+pub(crate) fn history(name: &str, transactions: u32) -> History {
     let preset = preset(name).expect("a preset");
     generate(&Parameters { transactions, ..preset.parameters }).expect("a preset can be generated")
 }
 
 /// A history as a file of this format.
-pub fn written(history: &History, name: &str) -> Vec<u8> {
+pub(crate) fn written(history: &History, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     match format::by_name(name).expect("a format").write {
         Some(Writer::File(write)) => write(history, &mut bytes).expect("memory can be written"),
@@ -21,7 +21,7 @@ pub fn written(history: &History, name: &str) -> Vec<u8> {
 }
 
 /// Reads a file of this format.
-pub fn read(bytes: &[u8], name: &str) -> History {
+pub(crate) fn read(bytes: &[u8], name: &str) -> History {
     let input = Input::File(Source::from_bytes(name, bytes));
     format::read(format::by_name(name).expect("a format"), input, ReadOptions::default())
         .expect("what was written is read")
