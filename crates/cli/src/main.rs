@@ -36,7 +36,7 @@ enum Command {
     Lint(lint::Arguments),
     /// Tell what is in a history
     Stats(stats::Arguments),
-    /// Answer as elle-cli does: `FILE<TAB>true|false|unknown`
+    /// Answer as elle-cli does: `true`, `false` or `unknown` for each file
     Elle(elle::Arguments),
     /// Write a history in another format
     Convert(convert::Arguments),
@@ -55,6 +55,7 @@ isolde tells which isolation levels a database really gave its clients.
   isolde stats FILE                   what is in it
   isolde elle -m list-append FILE     answer as elle-cli does
   isolde convert FILE --to plume      write it for another checker
+  isolde gen -o FILE                  a history without a database
   isolde formats                      formats that are read and written
 
 `isolde help` lists all commands, `isolde COMMAND --help` their options.

@@ -14,6 +14,7 @@ isolde tells which isolation levels a database really gave its clients.
   isolde stats FILE                   what is in it
   isolde elle -m list-append FILE     answer as elle-cli does
   isolde convert FILE --to plume      write it for another checker
+  isolde gen -o FILE                  a history without a database
   isolde formats                      formats that are read and written
 
 `isolde help` lists all commands, `isolde COMMAND --help` their options.
@@ -32,8 +33,9 @@ Commands:
   check    Decide the isolation levels of recorded histories
   lint     Look for mistakes of the recording, before the database is accused
   stats    Tell what is in a history
-  elle     Answer as elle-cli does: `FILE<TAB>true|false|unknown`
+  elle     Answer as elle-cli does: `true`, `false` or `unknown` for each file
   convert  Write a history in another format
+  gen      Generate a history without a database
   formats  List the formats that are read and written
   help     Print this message or the help of the given subcommand(s)
 
@@ -220,4 +222,26 @@ fn stats_and_lint_refuse_what_check_refuses() {
     let message = "isolde: empty: expected a history, found an empty file\n";
     assert_eq!(folder.isolde("stats empty"), refused(message));
     assert_eq!(folder.isolde("lint empty"), refused(message));
+}
+
+#[test]
+fn a_generated_history_satisfies_its_level_and_a_seed_gives_it_again() {
+    let folder = Folder::with(&[]);
+    let command = "gen --isolation causal --transactions 200 --sessions 5 --keys 20 --seed 7";
+    let first = folder.isolde(&format!("{command} --to text -o one.txt"));
+    assert_eq!(first.status, 0, "{}", first.stderr);
+    let second = folder.isolde(&format!("{command} --to text -o two.txt"));
+    assert_eq!(second.status, 0, "{}", second.stderr);
+    let converted = |file: &str| folder.isolde(&format!("convert {file} --to plume")).stdout;
+    assert_eq!(converted("one.txt"), converted("two.txt"));
+    assert_eq!(
+        folder.isolde("check one.txt --level causal -q"),
+        printed(0, "one.txt\tcausal\tsatisfied\n")
+    );
+    let broken = folder.isolde(&format!("{command} --anomaly fractured-read --to text -o bad.txt"));
+    assert_eq!(broken.status, 0, "{}", broken.stderr);
+    assert_eq!(
+        folder.isolde("check bad.txt --level read-atomic -q"),
+        printed(1, "bad.txt\tread-atomic\tviolated\n")
+    );
 }
