@@ -249,10 +249,11 @@ fn duplicate_writes(history: &History, index: &Index, anomalies: &mut Vec<Anomal
     for key in history.keys() {
         let versions = index.versions_of(key);
         for group in versions.chunk_by(|one, other| one.value == other.value) {
-            let is_delete = history.op(group[0].op()).kind == OpKind::Delete;
+            if group.len() < 2 || history.op(group[0].op()).kind == OpKind::Delete {
+                continue;
+            }
             let mut counted = group.iter().filter(|version| index.is_counted(version.txn));
-            if let (false, Some(first), Some(second)) = (is_delete, counted.next(), counted.next())
-            {
+            if let (Some(first), Some(second)) = (counted.next(), counted.next()) {
                 let kind = AnomalyKind::DuplicateWrite;
                 let ops = vec![first.op(), second.op()];
                 anomalies.push(of_operations(history, kind, key, ops));

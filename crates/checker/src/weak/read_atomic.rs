@@ -38,6 +38,25 @@ fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
     facts.by_session(scratch, walk)
 }
 
+/// Readers up to this many reads are searched pair by pair.
+const READS_SHORT: usize = 24;
+
+/// Few reads: each pair is looked at, which needs no table.
+fn of_short_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+    for seen in facts.index.reads_of(reader) {
+        let Origin::Txn(other) = seen.origin else { continue };
+        for read in facts.index.read_range(reader).map(ReadId) {
+            let external = facts.index.read(read);
+            if external.origin != seen.origin
+                && facts.index.writes(other, external.key)
+                && let Some(after) = Facts::writer(external.origin)
+            {
+                forced.push(Forced { before: other, after, read });
+            }
+        }
+    }
+}
+
 /// The reads of one transaction by key, and the writers it reads from.
 #[derive(Default)]
 struct Reader {
@@ -47,6 +66,9 @@ struct Reader {
 
 impl Reader {
     fn forced(&mut self, facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+        if facts.index.read_range(reader).len() <= READS_SHORT {
+            return of_short_reader(facts, reader, forced);
+        }
         self.by_key.clear();
         self.writers.clear();
         for read in facts.index.read_range(reader).map(ReadId) {

@@ -57,18 +57,18 @@ fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
         return of_long_reader(facts, reader, forced);
     }
     // Few reads: each pair is looked at, which needs no table.
-    for later in range.clone().rev() {
-        let read = facts.index.read(ReadId(later));
-        let Some(writer) = Facts::writer(read.origin) else { continue };
-        for earlier in range.start..later {
-            let earlier = facts.index.read(ReadId(earlier));
+    for earlier in range.clone() {
+        let seen = facts.index.read(ReadId(earlier));
+        let Origin::Txn(other) = seen.origin else { continue };
+        for later in earlier + 1..range.end {
+            let read = facts.index.read(ReadId(later));
             // Rows of one predicate are one operation, none earlier than the other.
-            if let Origin::Txn(other) = earlier.origin
-                && earlier.op != read.op
-                && other != writer
+            if read.origin != seen.origin
+                && read.op != seen.op
                 && facts.index.writes(other, read.key)
+                && let Some(after) = Facts::writer(read.origin)
             {
-                forced.push(Forced { before: other, after: writer, read: ReadId(later) });
+                forced.push(Forced { before: other, after, read: ReadId(later) });
             }
         }
     }

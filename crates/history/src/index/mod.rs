@@ -213,6 +213,9 @@ pub struct Index {
     /// Per transaction, where the keys it writes start; ascending, each once.
     write_starts: Vec<u32>,
     write_keys: Vec<KeyId>,
+    /// Per transaction, a bit for each key it writes; keys share bits, so a bit that
+    /// is not set answers [`Index::writes`] and one that is does not.
+    write_marks: Vec<u64>,
     /// Per key, where its counted writers start; ascending, each once.
     writer_starts: Vec<u32>,
     writers: Vec<TxnId>,
@@ -241,6 +244,11 @@ impl Index {
             joined.forget_uncounted(history, &counted);
         }
         let (write_starts, write_keys) = written_keys(history, &counted);
+        let marks = |keys: &[KeyId]| keys.iter().fold(0, |marks, &key| marks | mark(key));
+        let write_marks = write_starts
+            .windows(2)
+            .map(|pair| marks(&write_keys[pair[0] as usize..pair[1] as usize]))
+            .collect();
         let (key_starts, writers) = versions.writers(&counted);
         let lists = lists::orders(history, &versions, &counted);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
@@ -260,6 +268,7 @@ impl Index {
             read_ops: joined.ops,
             write_starts,
             write_keys,
+            write_marks,
             writer_starts: key_starts,
             writers,
             misreads: joined.misreads,
@@ -323,8 +332,10 @@ impl Index {
     }
 
     /// Whether a counted transaction writes a key.
+    #[inline]
     pub fn writes(&self, txn: TxnId, key: KeyId) -> bool {
-        self.written_by(txn).binary_search(&key).is_ok()
+        self.write_marks[txn.index()] & mark(key) != 0
+            && self.written_by(txn).binary_search(&key).is_ok()
     }
 
     /// The counted transactions that write a key, ascending: by session, and within
@@ -396,6 +407,7 @@ impl Index {
                 + self.write_keys.capacity()
                 + self.writer_starts.capacity()
                 + self.writers.capacity())
+            + 8 * self.write_marks.capacity()
             + self.steps.capacity() * size_of::<VersionStep>()
             + self.misreads.capacity() * size_of::<Misread>()
     }
@@ -429,6 +441,13 @@ fn written_keys(history: &History, counted: &[bool]) -> (Vec<u32>, Vec<KeyId>) {
     }
     keys.shrink_to_fit();
     (starts, keys)
+}
+
+/// The bit of a key in [`Index::write_marks`]. Neighbouring keys often belong to one
+/// transaction, so they get different bits.
+#[inline]
+fn mark(key: KeyId) -> u64 {
+    1 << (key.0 & 63)
 }
 
 /// Whether a transaction may count: it did not abort.
