@@ -26,9 +26,10 @@ pub(super) struct Joined {
 
 /// Joins all reads, in parallel over transactions.
 pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) -> Joined {
-    const TXNS_PER_TASK: usize = 1 << 14;
     let txns = history.txn_count();
-    let tasks: Vec<usize> = (0..txns).step_by(TXNS_PER_TASK).collect();
+    // Large tasks look up many reads of each key together, small ones share better.
+    let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
+    let tasks: Vec<usize> = (0..txns).step_by(share).collect();
     let parts: Vec<Joined> = tasks
         .into_par_iter()
         .map(|start| {
@@ -40,7 +41,7 @@ pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) 
                 open: Vec::new(),
                 out: Joined::default(),
             };
-            for txn in start..(start + TXNS_PER_TASK).min(txns) {
+            for txn in start..(start + share).min(txns) {
                 joiner.out.starts.push(joiner.out.ops.len() as u32);
                 joiner.txn(TxnId(txn as u32));
             }
@@ -183,10 +184,34 @@ struct Joiner<'a> {
 }
 
 /// A register read without its origin.
+#[derive(Clone, Copy)]
 struct OpenRead {
     txn: TxnId,
     read: ReadId,
+    key: KeyId,
     value: Value,
+}
+
+/// The same reads, those of neighbouring keys together: the versions that a few
+/// keys have fit in a cache, those of all keys do not.
+fn grouped_by_key(reads: Vec<OpenRead>, keys: usize) -> Vec<OpenRead> {
+    const GROUPS_MAX: usize = 1 << 10;
+    let shift = (keys / GROUPS_MAX).checked_ilog2().map_or(0, |bits| bits + 1);
+    let group = |read: &OpenRead| (read.key.0 >> shift) as usize;
+    let mut next = vec![0u32; (keys >> shift) + 2];
+    for read in &reads {
+        next[group(read) + 1] += 1;
+    }
+    for index in 1..next.len() {
+        next[index] += next[index - 1];
+    }
+    let mut grouped = reads.clone();
+    for read in reads {
+        let slot = &mut next[group(&read)];
+        grouped[*slot as usize] = read;
+        *slot += 1;
+    }
+    grouped
 }
 
 /// Transactions up to this length are searched for their own writes one by one.
@@ -256,19 +281,20 @@ impl Joiner<'_> {
             return;
         }
         drop(own);
-        self.open.push(OpenRead { txn, read: ReadId(self.out.ops.len() as u32), value });
+        self.open.push(OpenRead { txn, read: ReadId(self.out.ops.len() as u32), key, value });
         self.push(op, key, PackedOrigin::NOBODY);
     }
 
     /// Looks up the writers of all open reads.
     fn resolve(&mut self) {
         const READS_TOGETHER: usize = 256;
-        let (open, versions) = (std::mem::take(&mut self.open), self.versions);
+        let versions = self.versions;
+        let open = grouped_by_key(std::mem::take(&mut self.open), self.history.key_count());
         let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
         let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
         for reads in open.chunks(READS_TOGETHER) {
             wanted.clear();
-            wanted.extend(reads.iter().map(|it| (self.out.keys[it.read.0 as usize], it.value)));
+            wanted.extend(reads.iter().map(|it| (it.key, it.value)));
             versions.search(&wanted, &mut places);
             for ((open, &(key, value)), &place) in reads.iter().zip(&wanted).zip(&places) {
                 let initial = self.history.initial(key) == value;

@@ -2,7 +2,9 @@
 
 use crate::history::{History, KeyId, OpId, TxnId};
 use crate::value::Value;
+use hashbrown::HashMap;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// One write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,24 +54,24 @@ impl Versions {
             starts[key + 1] += starts[key];
         }
         let total = starts[history.key_count()] as usize;
-        // Filled from the back, so that a key's last write of a transaction comes
-        // first and is known to be final by the slot above it.
-        let mut next: Vec<u32> = starts[1..].to_vec();
+        let mut next: Vec<u32> = starts[..history.key_count()].to_vec();
         let none = Version { value: Value::NIL, txn: TxnId(u32::MAX), packed_op: 0 };
         let mut versions = vec![none; total];
-        for txn in history.txns().rev() {
-            for op in history.op_range(txn).rev() {
+        let mut last_writes = LastWrites::default();
+        for txn in history.txns() {
+            let range = history.op_range(txn);
+            last_writes.enter(history, range.clone());
+            for op in range {
                 let index = op as usize;
                 if !kinds[index].is_write() {
                     continue;
                 }
-                let key = keys[index].index();
-                let slot = next[key] as usize;
-                let above = (slot < starts[key + 1] as usize).then(|| versions[slot].txn);
-                let last = if above == Some(txn) { 0 } else { FINAL };
+                let slot = &mut next[keys[index].index()];
                 debug_assert!(op < FINAL, "operations fit in 31 bits");
-                versions[slot - 1] = Version { value: values[index], txn, packed_op: op | last };
-                next[key] = slot as u32 - 1;
+                let last = if last_writes.contains(history, op) { FINAL } else { 0 };
+                versions[*slot as usize] =
+                    Version { value: values[index], txn, packed_op: op | last };
+                *slot += 1;
             }
         }
         sort_groups(&starts, &mut versions);
@@ -148,6 +150,39 @@ impl Versions {
 
     pub(super) fn memory(&self) -> usize {
         self.starts.capacity() * 4 + self.sorted.capacity() * (size_of::<Version>() + 4)
+    }
+}
+
+/// Tells which writes of a transaction are its last of their keys. Short ones are
+/// searched, which is all in the cache; looking at the key's other versions is not.
+#[derive(Default)]
+struct LastWrites {
+    end: u32,
+    /// The last write of every key, for a long transaction only.
+    last: HashMap<KeyId, u32>,
+}
+
+impl LastWrites {
+    fn enter(&mut self, history: &History, range: Range<u32>) {
+        const OPS_SHORT: usize = 64;
+        self.end = range.end;
+        self.last.clear();
+        if range.len() > OPS_SHORT {
+            let writes = range.filter(|&op| history.op_kinds()[op as usize].is_write());
+            self.last.extend(writes.map(|op| (history.op_keys()[op as usize], op)));
+        }
+    }
+
+    #[inline]
+    fn contains(&self, history: &History, op: u32) -> bool {
+        let key = history.op_keys()[op as usize];
+        if !self.last.is_empty() {
+            return self.last.get(&key) == Some(&op);
+        }
+        !(op + 1..self.end).any(|later| {
+            history.op_keys()[later as usize] == key
+                && history.op_kinds()[later as usize].is_write()
+        })
     }
 }
 
