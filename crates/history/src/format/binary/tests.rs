@@ -248,6 +248,7 @@ version.keys 0 3: a key below 3, found 3
 version.chains 1 3: offsets up to 2, found 3
 serial.given 0 0: 0 entries, found 2
 serial.txns 0 2: a transaction below 2, found 2
+serial.txns 0 0: each transaction once, found one again
 event.lengths 0 18446744073709551615: the length of a text, found 18446744073709551615
 remark.lengths 0 1: the end of the last text, found more
 position.unit 0 3: a unit from 0 to 2, found 3
