@@ -53,7 +53,11 @@ fn inputs_that_were_trouble_once_are_none_now() {
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
         let named = FORMATS.iter().filter(|format| name.starts_with(format.name));
         let format = named.max_by_key(|format| format.name.len()).expect("called after a format");
-        attempt(format, &std::fs::read(file).expect("a file"), name);
+        let input = std::fs::read(file).expect("a file");
+        attempt(format, &input, name);
+        if let Ok(history) = read(format, &Files::One(input)) {
+            FORMATS.iter().for_each(|other| round_trip(other, &history));
+        }
     }
 }
 
@@ -150,6 +154,10 @@ fn use_history(format: &Format, history: &History) {
     let text = format::to_text(history);
     let again = format::parse_text(&text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(format::to_text(&again), text);
+    round_trip(format, history);
+}
+
+fn round_trip(format: &Format, history: &History) {
     if format.write.is_some()
         && let Ok((written, _)) = write(format.name, history)
         && let Err(error) = format::read(format, written.input(), ReadOptions::default())
