@@ -56,7 +56,9 @@ fn inputs_that_were_trouble_once_are_none_now() {
         let input = std::fs::read(file).expect("a file");
         attempt(format, &input, name);
         if let Ok(history) = read(format, &Files::One(input)) {
-            FORMATS.iter().for_each(|other| round_trip(other, &history));
+            for other in FORMATS {
+                round_trip(other, &history);
+            }
         }
     }
 }
