@@ -32,9 +32,17 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// An error about the whole of `file`.
+    /// An error about the whole of `file`. The message may quote the source at any
+    /// length: it is cut, and control characters are replaced, so that it is one
+    /// line that people can read and terminals only show.
     pub fn new(file: &str, message: impl Into<String>) -> Self {
-        ReadError { file: file.into(), place: Place::Whole, message: message.into(), hint: None }
+        const CHARACTERS_MAX: usize = 400;
+        let mut message = printable(&message.into());
+        if let Some((end, _)) = message.char_indices().nth(CHARACTERS_MAX) {
+            message.truncate(end);
+            message.push('…');
+        }
+        ReadError { file: file.into(), place: Place::Whole, message, hint: None }
     }
 
     /// The error of something expected and something else found. What was found
@@ -64,15 +72,17 @@ pub fn excerpt(bytes: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 60;
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let head = &line[..line.len().min(4 * CHARACTERS_MAX)];
-    let text: String = String::from_utf8_lossy(head)
-        .chars()
-        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
-        .collect();
+    let text = printable(&String::from_utf8_lossy(head));
     let mut shown: String = text.chars().take(CHARACTERS_MAX).collect();
     if shown.len() < text.len() || head.len() < line.len() {
         shown.push('…');
     }
     if shown.is_empty() { "an empty line".into() } else { format!("`{shown}`") }
+}
+
+fn printable(text: &str) -> String {
+    let shown = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    text.chars().map(shown).collect()
 }
 
 impl fmt::Display for ReadError {

@@ -44,6 +44,10 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
         }
         out.flush()?;
     }
+    if logs.plan.txns(history).next().is_none() {
+        // Without any log it would not be a directory of logs.
+        folder.create("T0.log")?;
+    }
     Ok(losses.sentences())
 }
 

@@ -11,7 +11,7 @@ use super::jepsen::{Assembly, Batch, Record, Step};
 use super::jepsen_meaning::RefusedSet;
 use super::{Format, Input, Sample, Writer, jepsen_write};
 use crate::builder::HistoryBuilder;
-use crate::error::{Place, ReadError};
+use crate::error::{Place, ReadError, excerpt};
 use crate::source::Source;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -271,8 +271,9 @@ impl<'de> Visitor<'de> for RecordVisitor<'_> {
                     let text = map.next_value::<String>()?;
                     let text = text.strip_prefix(':').unwrap_or(&text);
                     record.step = Step::named(text.as_bytes()).ok_or_else(|| {
+                        let found = excerpt(text.as_bytes());
                         Error::custom(format!(
-                            "expected a type `invoke`, `ok`, `fail` or `info`, found `{text}`"
+                            "expected a type `invoke`, `ok`, `fail` or `info`, found {found}"
                         ))
                     })?;
                     has_step = true;

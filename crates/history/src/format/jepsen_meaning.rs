@@ -123,6 +123,7 @@ pub(crate) fn meaning(draft: &Draft, view: View<'_>) -> Meaning {
     }
 }
 
-fn is_mop_name(word: &[u8]) -> bool {
+/// Whether a small operation of this name has a meaning of its own.
+pub(crate) fn is_mop_name(word: &[u8]) -> bool {
     [&b"append"[..], b"r", b"w", b"read", b"write", b"insert", b"delete", b"rp"].contains(&word)
 }

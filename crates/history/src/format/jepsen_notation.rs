@@ -35,6 +35,15 @@ impl Line {
         self.word(function);
     }
 
+    /// Begins a line with its type and a function of any name.
+    pub(super) fn begin_call(&mut self, step: &str, function: &str) -> Result<(), WriteError> {
+        if self.notation == Notation::Edn && !is_keyword(function) {
+            return Err(inexpressible("EDN", Datum::Keyword(function)));
+        }
+        self.begin(step, function);
+        Ok(())
+    }
+
     /// Ends the line; the whole of it.
     pub(super) fn end(&mut self) -> &str {
         self.text.push_str("}\n");

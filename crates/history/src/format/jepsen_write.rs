@@ -7,6 +7,7 @@
 //! another one: see [`Refusals`].
 
 use super::WriteError;
+use super::jepsen_meaning::is_mop_name;
 use super::jepsen_notation::{Line, Notation};
 use crate::history::{
     ALWAYS, History, KeyId, NEVER, OpId, OpKind, Outcome, SessionId, Time, TxnId,
@@ -35,7 +36,7 @@ fn write(
     out: &mut dyn Write,
     notation: Notation,
 ) -> Result<Vec<String>, WriteError> {
-    Refusals { history }.check()?;
+    Refusals::new(history).check()?;
     let has_pairs = history.txns().all(|txn| has_both_times(history, txn));
     let mut file = File {
         history,
@@ -174,7 +175,7 @@ impl File<'_> {
         };
         let shows_results = step == "ok";
         if let Some((name, value)) = lone_call(history, txn) {
-            self.line.begin(step, name);
+            self.line.begin_call(step, name)?;
             self.line.field("value");
             self.line.datum(value)?;
         } else {
@@ -318,20 +319,45 @@ fn is_mop(name: &str, value: Datum<'_>) -> bool {
     }
 }
 
+/// Whether a reader would take the value of a call for a transaction.
+fn looks_like_txn(value: Datum<'_>) -> bool {
+    let Datum::Other(notation) = value else { return false };
+    let members = |text| unblank(text).strip_prefix(['[', '(']);
+    let word = members(notation).and_then(members).map(unblank);
+    word.is_some_and(|word| word.starts_with([':', '"']))
+}
+
+/// The text after the blanks of EDN.
+fn unblank(text: &str) -> &str {
+    text.trim_start_matches(|letter: char| letter == ',' || letter.is_whitespace())
+}
+
 /// What cannot be written without becoming another history.
 struct Refusals<'a> {
     history: &'a History,
+    has_lists: bool,
+    /// Whether some call tells that `:read` is one, too, and no operation on a register.
+    tells_calls: bool,
 }
 
-impl Refusals<'_> {
-    fn check(&self) -> Result<(), WriteError> {
-        let history = self.history;
+impl<'a> Refusals<'a> {
+    fn new(history: &'a History) -> Self {
         let has_lists =
             history.op_kinds().iter().any(|kind| matches!(kind, OpKind::Append | OpKind::ReadList));
+        let mut calls = history.txns().filter_map(|txn| lone_call(history, txn));
+        let tells_calls = calls.any(|(name, value)| match value {
+            _ if name != "read" => true,
+            Datum::Other(notation) => notation.starts_with(['{', '#']),
+            _ => false,
+        });
+        Refusals { history, has_lists, tells_calls }
+    }
+
+    fn check(&self) -> Result<(), WriteError> {
+        let history = self.history;
         for txn in history.txns() {
             for op in history.ops_of(txn) {
-                let reason = self.reason(txn, op, has_lists);
-                if let Some(reason) = reason {
+                if let Some(reason) = self.reason(txn, op) {
                     let name = history.txn_name(txn);
                     return Err(WriteError::Inexpressible(format!(
                         "transaction {name} has {reason}, which Jepsen's histories cannot say"
@@ -342,17 +368,16 @@ impl Refusals<'_> {
         Ok(())
     }
 
-    fn reason(&self, txn: TxnId, op: OpId, has_lists: bool) -> Option<&'static str> {
+    fn reason(&self, txn: TxnId, op: OpId) -> Option<&'static str> {
         let history = self.history;
         let found = history.op(op);
         let is_committed = history.outcome(txn) == Outcome::Committed;
         let initial = || history.initial(found.key);
-        let is_lone_call = lone_call(history, txn).is_some();
         match found.kind {
             OpKind::Read if is_committed && found.value == Value::UNKNOWN => {
                 Some("a read whose result is not known")
             }
-            OpKind::Read if is_committed && has_lists && found.value == initial() => {
+            OpKind::Read if is_committed && self.has_lists && found.value == initial() => {
                 Some("a read of an absent register among lists")
             }
             OpKind::Read if found.value == Value::NIL && initial() != Value::NIL => {
@@ -373,11 +398,35 @@ impl Refusals<'_> {
                 }
                 _ => None,
             },
-            OpKind::Call if !is_lone_call => match history.datum(history.key_name(found.key)) {
-                Datum::Keyword(name) if is_mop(name, history.datum(found.value)) => None,
-                _ => Some("a call among other operations"),
+            OpKind::Call => match lone_call(history, txn) {
+                Some((name, value)) => self.call_reason(name, value),
+                None => self.mop_reason(op, is_committed),
             },
             _ => None,
+        }
+    }
+
+    /// Why a call that is all of its transaction would be read as something else.
+    fn call_reason(&self, name: &str, value: Datum<'_>) -> Option<&'static str> {
+        match name {
+            "txn" | "init" | "write" | "cas" => Some("a call of a function that is no call"),
+            "read" if !self.tells_calls => Some("a call that would be a read of a register"),
+            _ if looks_like_txn(value) => Some("a call of what would be a transaction"),
+            _ => None,
+        }
+    }
+
+    /// Why a call among small operations would be read as something else.
+    fn mop_reason(&self, op: OpId, is_committed: bool) -> Option<&'static str> {
+        let found = self.history.op(op);
+        match self.history.datum(self.history.key_name(found.key)) {
+            // In a transaction that did not commit it is how its condition is kept.
+            Datum::Keyword("rp") if is_committed => Some("a call of a known operation"),
+            Datum::Keyword(name) if name != "rp" && is_mop_name(name.as_bytes()) => {
+                Some("a call of a known operation")
+            }
+            Datum::Keyword(name) if is_mop(name, self.history.datum(found.value)) => None,
+            _ => Some("a call among other operations"),
         }
     }
 }

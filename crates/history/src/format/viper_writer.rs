@@ -35,6 +35,10 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
         }
         out.flush()?;
     }
+    if plan.txns(history).next().is_none() {
+        // Without any log it would not be a directory of logs.
+        folder.create("J1.log")?;
+    }
     Ok(logs.losses.sentences())
 }
 

@@ -382,6 +382,12 @@ impl Reader<'_> {
         let txns = self.stored.words("serial.txns");
         let count = self.columns.outcomes.len();
         self.check(&txns, &format!("a transaction below {count}"), |txn| (txn as usize) < count)?;
+        let mut listed = vec![false; count];
+        let again = |&txn: &u32| std::mem::replace(&mut listed[txn as usize], true);
+        if let Some(index) = txns.entries.iter().position(again) {
+            let message = "expected each transaction once, found one again";
+            return Err(txns.wrong(self.file, index, message));
+        }
         let is_given = given.entries[0] == 1;
         if !is_given {
             self.check_length(&txns, 0)?;

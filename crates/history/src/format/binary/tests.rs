@@ -248,6 +248,7 @@ version.keys 0 3: a key below 3, found 3
 version.chains 1 3: offsets up to 2, found 3
 serial.given 0 0: 0 entries, found 2
 serial.txns 0 2: a transaction below 2, found 2
+serial.txns 0 0: each transaction once, found one again
 event.lengths 0 18446744073709551615: the length of a text, found 18446744073709551615
 remark.lengths 0 1: the end of the last text, found more
 position.unit 0 3: a unit from 0 to 2, found 3
@@ -266,6 +267,40 @@ fn a_right_checksum_does_not_excuse_a_wrong_entry() {
         let ending = format!(": expected {expected}");
         assert!(message.ends_with(&ending), "{column}: {message}");
         assert!(message.starts_with("test.isolde: byte "), "{message}");
+    }
+}
+
+/// What a fuzzer cannot reach, since it guesses no checksum.
+#[test]
+fn any_entries_under_right_checksums_are_read_or_refused_with_a_place() {
+    const ENTRIES: [u64; 12] =
+        [0, 1, 2, 3, 4, 5, 7, 9, 0x8000_0000, u32::MAX as u64, 1 << 63, u64::MAX];
+    let original = written(&everything(), &RAW_FORMAT);
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    for _ in 0..5000 {
+        let mut bytes = original.clone();
+        for _ in 0..=below(3) {
+            let (name, _) = SCHEMA[below(SCHEMA.len())];
+            let at = frame_of(&bytes, name) + 32;
+            let count = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+            if count > 0 {
+                let entry = ENTRIES[below(ENTRIES.len())];
+                bytes = forged(&bytes, name, below(count as usize), entry);
+            }
+        }
+        match reading(&bytes) {
+            Ok(history) => {
+                let _ = crate::Index::new(&history);
+                let text = crate::format::to_text(&history);
+                let again = crate::format::parse_text(&text).expect("written text is read");
+                assert_eq!(crate::format::to_text(&again), text);
+            }
+            Err(error) => assert_ne!(error.place, crate::Place::Whole, "{error}"),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::history::{
 };
 use crate::predicate::{Condition, Predicate, PredicateRow};
 use crate::value::{Value, Values};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 pub(super) fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
     let mut source = input.file()?;
@@ -457,13 +457,15 @@ impl Reader<'_> {
             txns.entry(name).and_modify(|named| *named = Named::Shared).or_insert(Named::Once(txn));
         }
         let mut order = Vec::with_capacity(serial.len());
+        // By transaction, not by name: `first` and `@1` may be the same one.
+        let mut listed: HashSet<DraftTxn> = HashSet::new();
         for (name, line) in serial {
             let fail = |expected: &str| {
                 ReadError::expected(file, Place::Line(line), expected, name.as_bytes())
             };
-            match txns.insert(name.clone(), Named::Listed) {
-                Some(Named::Once(txn)) => order.push(txn),
-                Some(Named::Listed) => return Err(fail("each transaction once")),
+            match txns.get(&name) {
+                Some(&Named::Once(txn)) if listed.insert(txn) => order.push(txn),
+                Some(Named::Once(_)) => return Err(fail("each transaction once")),
                 Some(Named::Shared) => {
                     return Err(fail("a name that only one transaction has")
                         .hint("`@3` is the third transaction of the file, whatever its name"));
@@ -483,7 +485,6 @@ impl Reader<'_> {
 enum Named {
     Once(DraftTxn),
     Shared,
-    Listed,
 }
 
 fn unknown_operation(at: usize) -> Fault {

@@ -170,6 +170,7 @@ const REFUSED: &[(&str, &str)] = &[
              session and place, or its own label)",
     ),
     ("A: w(x,1)\nserial: A A", "text: line 2: expected each transaction once, found `A`"),
+    ("A: w(x,1)\nserial: A @1", "text: line 2: expected each transaction once, found `@1`"),
     (
         "# isolde-history 2\nA: w(x,1)",
         "text: line 1: expected version 1 of the format, found `2` (a newer isolde may have \
