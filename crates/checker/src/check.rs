@@ -103,7 +103,11 @@ impl<'a> Check<'a> {
         known.first().map(|(weakest, verdict)| {
             let Verdict::Violated(violated) = verdict else { unreachable!("filtered above") };
             let settled_by = violated.settled_by.or(Some(*weakest));
-            Verdict::Violated(Violated { anomalies: violated.anomalies.clone(), settled_by })
+            let mut anomalies = violated.anomalies.clone();
+            // Found by reading, and allowed at the weaker level.
+            let own = self.found.iter().filter(|it| refutes(it, level) && !refutes(it, *weakest));
+            anomalies.extend(own.cloned());
+            Verdict::Violated(Violated { anomalies, settled_by })
         })
     }
 
@@ -142,7 +146,7 @@ impl<'a> Check<'a> {
     }
 
     fn follow_in(&self, rule: &Rule, index: &Index) -> Verdict {
-        let facts = Facts { history: self.history, index, limits: self.limits };
+        let facts = Facts::new(self.history, index, self.limits);
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => {
                 Verdict::Violated(Violated { anomalies: vec![anomaly], settled_by: None })
@@ -159,7 +163,7 @@ impl<'a> Check<'a> {
     /// histories are decided by the definition.
     fn by_definition(&mut self, level: Level) -> Verdict {
         let weaker = level.weaker_than();
-        let facts = Facts { history: self.history, index: self.index, limits: self.limits };
+        let facts = Facts::new(self.history, self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every
         // weaker level would cost much and seldom settle this one.
         let violated = |rule: &&Rule| {
@@ -181,9 +185,15 @@ impl<'a> Check<'a> {
             Reference::Violated => {
                 Verdict::Violated(Violated { anomalies: Vec::new(), settled_by: None })
             }
-            Reference::Unknown(reason) => Verdict::Unknown(Unknown::Unsupported(format!(
-                "this level is decided for small histories only: {reason}"
-            ))),
+            Reference::Unknown(reason) => {
+                // A weaker level may need less: no times, for one.
+                let rules = |level: &Level| RULES.iter().any(|rule| rule.level == *level);
+                for weaker in weaker.into_iter().filter(|level| !rules(level)) {
+                    let _ = self.decide(weaker);
+                }
+                let unknown = Verdict::Unknown(Unknown::Unsupported(reason));
+                self.violated_weaker(level).unwrap_or(unknown)
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn decide(&self, index: &Index) -> Decision {
-        let facts = Facts { history: self.history, index, limits: self.limits };
+        let facts = Facts::new(self.history, index, self.limits);
         weak::decide(self.rule, &facts)
     }
 
@@ -83,10 +83,10 @@ impl Search<'_> {
             last = self.from(made);
             made.pop();
             if !matches!(last, Tried::Violated(_)) {
-                break;
+                return last;
             }
         }
-        last
+        if open.complete { last } else { Tried::GaveUp }
     }
 
     /// Takes for every read the candidate nearest before it: by time where there

@@ -68,8 +68,18 @@ pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Re
             return Err(Failure::Usage(message));
         }
         (Writer::Directory(write), Some(path)) => {
+            // Logs that are there already would be read as part of this history.
+            if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+                let found =
+                    format!("{name}: expected an empty or new directory, found files in it");
+                return Err(Failure::Usage(found));
+            }
             std::fs::create_dir_all(path).map_err(|error| failed(error.into()))?;
-            write(history, &mut OnDisk(path)).map_err(failed)?
+            write(history, &mut OnDisk(path)).map_err(|error| {
+                // Empty unless something was written, and then it stays.
+                let _ = std::fs::remove_dir(path);
+                failed(error)
+            })?
         }
     };
     for sentence in lost {

@@ -27,7 +27,7 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
 }
 
@@ -66,6 +66,13 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=256) => Ok(threads),
+        _ => Err(format!("expected a number of threads from 1 to 256, found `{text}`")),
+    }
 }
 
 fn parse_size(text: &str) -> Result<usize, String> {

@@ -50,6 +50,8 @@ pub(crate) const NO_KEY: u32 = u32::MAX;
 pub(crate) const TXNS_MAX: usize = u32::MAX as usize - 16;
 /// The index keeps a flag beside the number of an operation.
 pub(crate) const OPS_MAX: usize = (1 << 31) - 16;
+/// Operations of one transaction between two looks at the memory they take.
+const OPS_PER_LOOK: usize = 1 << 16;
 
 impl HistoryBuilder {
     /// An empty history.
@@ -342,6 +344,9 @@ impl HistoryBuilder {
         self.columns.op_keys.push(key);
         self.columns.op_values.push(value);
         self.columns.positions.push(self.position);
+        if self.columns.kinds.len().is_multiple_of(OPS_PER_LOOK) {
+            self.refuse_if_over_memory();
+        }
         if self.columns.kinds.len() >= OPS_MAX {
             self.refused = Some("expected at most 2^31 - 16 operations, found more".into());
         }
@@ -352,8 +357,13 @@ impl HistoryBuilder {
             self.refused = Some("expected at most 2^32 - 16 transactions, found more".into());
         }
         // Looking costs as much as a transaction does: once in a while is enough.
+        if self.txn_sessions.len().is_multiple_of(1024) {
+            self.refuse_if_over_memory();
+        }
+    }
+
+    fn refuse_if_over_memory(&mut self) {
         if let Some(bytes) = self.memory_max
-            && self.txn_sessions.len().is_multiple_of(1024)
             && self.memory() > bytes
         {
             let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);

@@ -87,7 +87,12 @@ fn printable(text: &str) -> String {
 
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: ", self.file)?;
+        // A file's name may hold anything; a terminal must not take it as commands.
+        for character in self.file.chars() {
+            let shown = if character.is_control() { '\u{fffd}' } else { character };
+            write!(out, "{shown}")?;
+        }
+        out.write_str(": ")?;
         match self.place {
             Place::Whole => {}
             Place::Line(line) => write!(out, "line {line}: ")?,

@@ -71,6 +71,9 @@ pub struct LevelReport {
     /// The level's name.
     #[serde(skip)]
     pub level: &'static str,
+    /// The weaker level whose violation settled this one.
+    #[serde(skip)]
+    pub settled_by: Option<&'static str>,
     /// `satisfied`, `violated` or `unknown`.
     pub verdict: &'static str,
     /// What shows a violation.
@@ -114,14 +117,14 @@ impl Report {
         let prose = Prose::new(history, index, file);
         let levels: Vec<LevelReport> =
             decided.iter().map(|decided| level_report(&prose, decided)).collect();
-        let shown = |anomaly: &Anomaly| {
-            decided.iter().any(|(_, verdict, _)| match verdict {
-                Verdict::Violated(violated) => violated.anomalies.contains(anomaly),
-                _ => false,
+        let refutes_one = |anomaly: &Anomaly| {
+            let weakest = anomaly.kind.refutes();
+            decided.iter().any(|(level, ..)| {
+                weakest.iter().any(|it| it == level || level.weaker_than().contains(it))
             })
         };
         let mut remarks: Vec<AnomalyReport> = Vec::new();
-        for anomaly in found.iter().filter(|anomaly| !shown(anomaly)).take(ANOMALIES_MAX) {
+        for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
             remarks.push(anomaly_report(&prose, anomaly));
         }
         Report {
@@ -141,6 +144,7 @@ impl Report {
 fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
     let mut report = LevelReport {
         level: level.name(),
+        settled_by: None,
         verdict: verdict.name(),
         anomalies: Vec::new(),
         reason: None,
@@ -158,6 +162,7 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
             let all = &violated.anomalies;
             let shown = all.iter().take(ANOMALIES_MAX);
             report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly)).collect();
+            report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
                 None if all.is_empty() => Some("all orders were tried, none explains it".into()),

@@ -28,8 +28,14 @@ impl<'a> Prose<'a> {
         self.history.datum(self.history.key_name(key)).to_string()
     }
 
+    /// A value, cut if it is long.
     fn value(&self, value: Value) -> String {
-        self.history.datum(value).to_string()
+        const CHARACTERS_MAX: usize = 100;
+        let whole = self.history.datum(value).to_string();
+        match whole.char_indices().nth(CHARACTERS_MAX) {
+            Some((end, _)) => format!("{}…", &whole[..end]),
+            None => whole,
+        }
     }
 
     /// What an operation saw or wrote, as `x = 1`.
@@ -187,7 +193,7 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
 fn by_cycle(prose: &Prose<'_>, cycle: &Cycle) -> String {
     let mut lines: Vec<String> = cycle.edges.iter().flat_map(|edge| because(prose, edge)).collect();
     if cycle.edges.iter().any(|edge| edge.before == INITIAL) {
-        lines.push("no order explains both".to_owned());
+        lines.push("no order explains that".to_owned());
         return lines.join("\n");
     }
     let chain: Vec<String> = cycle.edges.iter().map(|edge| prose.txn(edge.before)).collect();
@@ -222,13 +228,14 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             let place = prose.place(&ops);
             if edge.after == INITIAL {
                 lines.push(format!(
-                    "{reader} saw {before}, which writes {name}, yet read {content}, its initial \
-                     value from before {before} {place}"
+                    "{reader} had to see {before}, which writes {name}, yet read {content}, its \
+                     initial value from before {before} {place}"
                 ));
                 return lines;
             }
             lines.push(format!(
-                "{reader} saw {before}, which writes {name}, yet read {content} from {after} {place}"
+                "{reader} had to see {before}, which writes {name}, yet read {content} from {after} \
+                 {place}"
             ));
             lines.push(format!("so {before} was overwritten: {before} before {after}"));
             lines

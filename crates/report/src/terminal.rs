@@ -77,8 +77,13 @@ fn head(out: &mut String, report: &Report) {
     );
 }
 
-/// A level settled by a weaker one that is shown itself is not explained again.
+/// A level settled by a weaker one that is shown itself is not explained again,
+/// unless it has more to show.
 fn shows_anomalies(report: &Report, level: &LevelReport) -> bool {
+    let settling = report.levels.iter().find(|other| Some(other.level) == level.settled_by);
+    if settling.is_some_and(|other| other.anomalies.len() == level.anomalies.len()) {
+        return false;
+    }
     let explained =
         |other: &LevelReport| other.level != level.level && other.anomalies == level.anomalies;
     let earlier = report.levels.iter().take_while(|other| other.level != level.level);

@@ -153,6 +153,10 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn working_bytes(&self) -> usize {
+        self.clocks.entries.capacity() * 4 + self.forced.capacity() * size_of::<Forced>()
+    }
+
     /// Visits every counted transaction after all that happen before it. Sessions
     /// take turns, so that clocks are needed by few transactions at a time.
     fn run(&mut self) -> Result<(), Halt> {
@@ -160,7 +164,7 @@ impl<'a> Walk<'a> {
         let longest = history.sessions().map(|id| history.session_range(id).len()).max();
         let mut entries = vec![0u32; self.clocks.width];
         for turn in 0..longest.unwrap_or(0) as u32 {
-            self.facts.stop_if_asked(self.clocks.entries.capacity() * 4)?;
+            self.facts.stop_if_asked(self.working_bytes())?;
             for session in history.sessions() {
                 let range = history.session_range(session);
                 let txn = TxnId(range.start + turn);

@@ -29,6 +29,7 @@ use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{Candidates, History, Index, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The levels of this family.
 pub(crate) static RULES: &[Rule] = &[
@@ -66,6 +67,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) history: &'a History,
     pub(crate) index: &'a Index,
     pub(crate) limits: &'a Limits<'a>,
+    /// Forced orders found so far by all workers of one level.
+    pub(crate) found: AtomicUsize,
 }
 
 /// Why a rule was not followed to its end.
@@ -136,7 +139,17 @@ fn never_visible(_: &Facts<'_>, _: Forced) -> Vec<Edge> {
     unreachable!("nothing is forced at this level")
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    pub(crate) fn new(history: &'a History, index: &'a Index, limits: &'a Limits<'a>) -> Self {
+        Facts { history, index, limits, found: AtomicUsize::new(0) }
+    }
+
+    /// Counts what a worker found; it is in memory twice while it is put together.
+    fn count(&self, forced: &[Forced]) -> Result<(), Halt> {
+        let before = self.found.fetch_add(forced.len(), Ordering::Relaxed);
+        self.stop_if_asked(2 * (before + forced.len()) * size_of::<Forced>())
+    }
+
     /// Fails if the caller wants an end, or `bytes` more are too much memory.
     fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
         if (self.limits.stop)() {
@@ -198,6 +211,7 @@ impl Facts<'_> {
                 self.stop_if_asked(0)?;
                 let mut forced = Vec::new();
                 find(scratch, SessionId(session), &mut forced);
+                self.count(&forced)?;
                 Ok(forced)
             })
             .collect::<Result<_, Halt>>()?;
@@ -220,6 +234,7 @@ impl Facts<'_> {
                 for txn in task * TXNS_PER_TASK..end {
                     find(TxnId(txn as u32), &mut forced);
                 }
+                self.count(&forced)?;
                 Ok(forced)
             })
             .collect::<Result<_, Halt>>()?;

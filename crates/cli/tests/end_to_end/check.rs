@@ -28,8 +28,8 @@ fractured.hist: 2 transactions (2 committed) in 2 sessions, 4 operations on 2 ke
 not read-atomic:
   fractured-read
     B read x = 1 from A (fractured.hist:2)
-    B saw A, which writes y, yet read y = nil, its initial value from before A (fractured.hist:2, 1)
-    no order explains both
+    B had to see A, which writes y, yet read y = nil, its initial value from before A (fractured.hist:2, 1)
+    no order explains that
 
 broken: read-atomic
 ";

@@ -38,6 +38,7 @@ pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) 
                 versions,
                 allowed,
                 own: Vec::new(),
+                is_long: false,
                 open: Vec::new(),
                 out: Joined::default(),
             };
@@ -172,12 +173,17 @@ impl Joined {
     }
 }
 
+/// Of a value that repeats more often, only so many writers are candidates, and no
+/// choice among them refutes a level.
+const CANDIDATES_MAX: usize = 32;
+
 struct Joiner<'a> {
     history: &'a History,
     versions: &'a Versions,
     allowed: Candidates,
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
+    is_long: bool,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
     out: Joined,
@@ -221,7 +227,8 @@ impl Joiner<'_> {
     fn txn(&mut self, txn: TxnId) {
         let history = self.history;
         self.own.clear();
-        if history.op_range(txn).len() as u32 > OPS_SHORT {
+        self.is_long = history.op_range(txn).len() as u32 > OPS_SHORT;
+        if self.is_long {
             let writes = history.ops_of(txn).filter(|&op| history.op(op).kind.is_write());
             self.own.extend(writes.map(|op| (history.op(op).key, op)));
             self.own.sort_unstable();
@@ -253,7 +260,7 @@ impl Joiner<'_> {
             let to = self.own.partition_point(|&write| write < (key, op));
             self.own[from..to].iter().rev().map(|write| write.1)
         };
-        let short = if self.own.is_empty() { start..op.0 } else { 0..0 };
+        let short = if self.is_long { 0..0 } else { start..op.0 };
         let searched = short.rev().map(OpId).filter(move |earlier| {
             keys[earlier.index()] == key && kinds[earlier.index()].is_write()
         });
@@ -327,14 +334,21 @@ impl Joiner<'_> {
         let mut lesser: Vec<Origin> = Vec::new();
         candidates.extend(initial.then_some(Origin::Initial));
         for version in versions.iter().filter(|version| version.txn != txn) {
+            // A value that everybody writes would cost the square of the history.
+            if candidates.len() >= CANDIDATES_MAX {
+                break;
+            }
             if self.is_good(txn, version) {
                 candidates.push(Origin::Txn(version.txn));
+            } else if lesser.len() >= CANDIDATES_MAX {
+                self.out.has_lesser = true;
             } else if may_count(self.history, version.txn) {
                 lesser.push(Origin::Txn(version.txn));
             } else {
                 lesser.push(Origin::Nobody);
             }
         }
+        let lesser_count = lesser.len();
         if candidates.len() + lesser.len() > 1 && !lesser.is_empty() {
             self.out.has_lesser = true;
             if self.allowed == Candidates::Any {
@@ -349,7 +363,8 @@ impl Joiner<'_> {
             [Origin::Nobody] => PackedOrigin::NOBODY,
             [] => self.misread(txn, read, versions),
             _ => {
-                self.out.several.push(SeveralOrigins { read, candidates });
+                let complete = candidates.len() < CANDIDATES_MAX && lesser_count < CANDIDATES_MAX;
+                self.out.several.push(SeveralOrigins { read, candidates, complete });
                 PackedOrigin::SEVERAL
             }
         }
@@ -385,8 +400,10 @@ impl Joiner<'_> {
             return;
         }
         let initial = self.history.initial(key) != value;
-        let others: Vec<Version> =
-            self.versions.of(key).iter().filter(|v| v.value != value).copied().collect();
+        let others = || self.versions.of(key).iter().filter(|version| version.value != value);
+        let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
+        let lesser = others().filter(|version| !self.is_good(txn, version)).take(2);
+        let others: Vec<Version> = good.chain(lesser).copied().collect();
         let read = self.push(op, key, PackedOrigin::NOBODY);
         self.out.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }
@@ -416,8 +433,10 @@ impl Joiner<'_> {
         if self.allowed == Candidates::Final && !seen {
             return self.misread(txn, read, found);
         }
-        let candidates = found.iter().map(|version| Origin::Txn(version.txn)).collect();
-        self.out.several.push(SeveralOrigins { read, candidates });
+        let shown = found.iter().take(CANDIDATES_MAX);
+        let candidates = shown.map(|version| Origin::Txn(version.txn)).collect();
+        let complete = found.len() < CANDIDATES_MAX;
+        self.out.several.push(SeveralOrigins { read, candidates, complete });
         PackedOrigin::SEVERAL
     }
 

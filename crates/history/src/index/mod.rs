@@ -115,6 +115,8 @@ pub struct SeveralOrigins {
     /// Transactions that may have written it, each not aborted and with this as
     /// its final write of the key; [`Origin::Initial`] first, if possible.
     pub candidates: Vec<Origin>,
+    /// Whether these are all: of values that repeat very often only some are kept.
+    pub complete: bool,
 }
 
 /// A decision for a read with several origins.
