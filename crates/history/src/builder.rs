@@ -13,6 +13,8 @@ use crate::history::{
 use crate::predicate::Predicate;
 use crate::value::{Value, Values};
 use hashbrown::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
@@ -41,6 +43,8 @@ pub struct HistoryBuilder {
     /// Whether the columns came sorted and complete.
     adopted: bool,
     refused: Option<String>,
+    /// Whether `refused` is set, for the source that is being read.
+    is_refused: Arc<AtomicBool>,
 }
 
 const DENSE_KEYS_MAX: u32 = 1 << 20;
@@ -348,13 +352,13 @@ impl HistoryBuilder {
             self.refuse_if_over_memory();
         }
         if self.columns.kinds.len() >= OPS_MAX {
-            self.refused = Some("expected at most 2^31 - 16 operations, found more".into());
+            self.refuse("expected at most 2^31 - 16 operations, found more".into());
         }
     }
 
     fn refuse_if_too_large(&mut self) {
         if self.txn_sessions.len() >= TXNS_MAX {
-            self.refused = Some("expected at most 2^32 - 16 transactions, found more".into());
+            self.refuse("expected at most 2^32 - 16 transactions, found more".into());
         }
         // Looking costs as much as a transaction does: once in a while is enough.
         if self.txn_sessions.len().is_multiple_of(1024) {
@@ -362,12 +366,22 @@ impl HistoryBuilder {
         }
     }
 
+    fn refuse(&mut self, reason: String) {
+        self.refused = Some(reason);
+        self.is_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Set once the history is refused: nothing more need be read.
+    pub(crate) fn refusal(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_refused)
+    }
+
     fn refuse_if_over_memory(&mut self) {
         if let Some(bytes) = self.memory_max
             && self.memory() > bytes
         {
             let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);
-            self.refused = Some(format!(
+            self.refuse(format!(
                 "expected a history that fits in {mebibytes} MiB, \
                  found one that does not after {txns} transactions"
             ));

@@ -6,6 +6,8 @@
 use crate::error::{Place, ReadError};
 use memmap2::Mmap;
 use std::io::{Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file (or standard input) being read.
 pub struct Source<'a> {
@@ -19,6 +21,8 @@ pub struct Source<'a> {
     offset: u64,
     line: u64,
     finished: bool,
+    /// Set when whoever takes what is read has no use for more.
+    refused: Option<Arc<AtomicBool>>,
 }
 
 /// What the window is a part of.
@@ -57,6 +61,7 @@ impl<'a> Source<'a> {
             offset: 0,
             line: 1,
             finished: false,
+            refused: None,
         }
     }
 
@@ -98,6 +103,9 @@ impl<'a> Source<'a> {
 
     /// Reads more into the window. `false` means that the source has ended.
     pub fn fill(&mut self) -> Result<bool, ReadError> {
+        if self.refused.as_ref().is_some_and(|refused| refused.load(Ordering::Relaxed)) {
+            return Err(ReadError::new(&self.name, "expected a smaller history").at(self.place()));
+        }
         if !self.finished && self.end - self.start >= PIECE_BYTES_MAX {
             let message = format!(
                 "expected a line, form or record of at most {} MiB, found a longer one",
@@ -137,6 +145,11 @@ impl<'a> Source<'a> {
         self.end += count;
         self.finished = count == 0;
         Ok(count > 0)
+    }
+
+    /// Reading fails once this is set.
+    pub(crate) fn stop_when(&mut self, refused: Arc<AtomicBool>) {
+        self.refused = Some(refused);
     }
 
     /// Reads until the window holds at least `count` bytes or the source ends.

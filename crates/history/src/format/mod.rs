@@ -50,6 +50,8 @@ use crate::error::ReadError;
 use crate::history::History;
 use crate::source::Source;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a format is and can do.
 pub struct Format {
@@ -128,6 +130,17 @@ impl<'a> Input<'a> {
         match self {
             Input::File(source) => source.name(),
             Input::Directory { name, .. } => name,
+        }
+    }
+
+    fn stop_when(&mut self, refused: &Arc<AtomicBool>) {
+        match self {
+            Input::File(source) => source.stop_when(Arc::clone(refused)),
+            Input::Directory { files, .. } => {
+                for file in files {
+                    file.stop_when(Arc::clone(refused));
+                }
+            }
         }
     }
 
@@ -216,10 +229,19 @@ pub fn detect(sample: &Sample<'_>) -> Option<&'static Format> {
 }
 
 /// Reads a history in a known format.
-pub fn read(format: &Format, input: Input<'_>, options: ReadOptions) -> Result<History, ReadError> {
+pub fn read(
+    format: &Format,
+    mut input: Input<'_>,
+    options: ReadOptions,
+) -> Result<History, ReadError> {
     let name = input.name().to_owned();
     let mut builder = HistoryBuilder::with_memory_max(options.memory_max);
-    (format.read)(input, &mut builder)?;
+    input.stop_when(&builder.refusal());
+    let result = (format.read)(input, &mut builder);
+    // What the reader says about a source cut short is not what is wrong with it.
+    if !builder.refusal().load(Ordering::Relaxed) {
+        result?;
+    }
     if let Some(number) = options.initial {
         let value = builder.values().unsigned(number);
         builder.initial_default(value);

@@ -90,7 +90,7 @@ impl Versions {
         let range = self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize;
         let values = &self.values[range.clone()];
         let start = values.partition_point(|&other| other < value);
-        let length = values[start..].iter().take_while(|&&other| other == value).count();
+        let length = run(&values[start..], value);
         &self.sorted[range.start + start..range.start + start + length]
     }
 
@@ -126,7 +126,7 @@ impl Versions {
     pub(super) fn at(&self, place: u32, key: KeyId, value: Value) -> &[Version] {
         let end = self.starts[key.index() + 1] as usize;
         let place = place as usize;
-        let length = self.values[place..end].iter().take_while(|&&other| other == value).count();
+        let length = run(&self.values[place..end], value);
         &self.sorted[place..place + length]
     }
 
@@ -150,6 +150,19 @@ impl Versions {
 
     pub(super) fn memory(&self) -> usize {
         self.starts.capacity() * 4 + self.sorted.capacity() * (size_of::<Version>() + 4)
+    }
+}
+
+/// How many of these sorted values, none of which is less, are this one. Nearly
+/// always none or one; where a value repeats very often, counting would not do.
+#[inline]
+fn run(values: &[Value], value: Value) -> usize {
+    match values {
+        [first, second, ..] if *first == value && *second == value => {
+            values.partition_point(|&other| other <= value)
+        }
+        [first, ..] if *first == value => 1,
+        _ => 0,
     }
 }
 
