@@ -1,0 +1,216 @@
+//! Polygraphs of some size: histories with a hidden order, and random ones.
+
+use crate::instance::{Instance, PLAIN, Random, Run, Sides, solve};
+use acyclic::{Edge, Node};
+
+/// How large a random polygraph is.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    pub(crate) choices: usize,
+    /// How far apart the nodes of a choice are at most.
+    pub(crate) window: usize,
+}
+
+/// Random choices between near nodes, all of which a hidden order satisfies: harder
+/// than histories, whose edges agree with each other.
+pub(crate) fn hard(shape: Shape, seed: u64) -> Instance {
+    let mut random = Random(seed);
+    let sessions = 10;
+    let mut instance = Instance { order: scrambled(shape.nodes, sessions), ..Instance::default() };
+    for node in sessions..shape.nodes {
+        instance.known.push(Edge::new((node - sessions) as Node, node as Node));
+    }
+    for _ in 0..shape.choices {
+        let near = |random: &mut Random| {
+            let low = random.below(shape.nodes - shape.window);
+            let one = low + random.below(shape.window);
+            let other = low + random.below(shape.window);
+            (one.min(other) as Node, one.max(other) as Node)
+        };
+        let mut sides = Sides::default();
+        for _ in 0..=random.below(3) {
+            let (low, high) = near(&mut random);
+            if low < high {
+                sides.yes.push(Edge::new(low, high));
+            }
+        }
+        for _ in 0..=random.below(3) {
+            let (low, high) = near(&mut random);
+            if low < high {
+                sides.no.push(Edge::new(high, low));
+            }
+        }
+        if random.chance(50) {
+            std::mem::swap(&mut sides.yes, &mut sides.no);
+        }
+        instance.choices.push(sides);
+    }
+    instance
+}
+
+/// The nodes session by session: an order of the known edges far from the hidden one.
+fn scrambled(nodes: usize, sessions: usize) -> Vec<Node> {
+    (0..sessions)
+        .flat_map(|session| (session..nodes).step_by(sessions))
+        .map(|n| n as Node)
+        .collect()
+}
+
+/// What a generated history is like.
+#[derive(Clone, Copy)]
+pub(crate) struct Workload {
+    pub(crate) txns: usize,
+    pub(crate) keys: usize,
+    /// How many reads return the version before the last.
+    pub(crate) stale: usize,
+}
+
+/// Transactions run one after another in sessions, each with two blind writes and two reads.
+/// Known are session order and reads-from; open is the order of each two
+/// writers of a key.
+pub(crate) fn history(workload: Workload, seed: u64) -> Instance {
+    let Workload { txns, keys, stale } = workload;
+    let sessions = 24.min(txns);
+    let mut random = Random(seed);
+    let mut writers: Vec<Vec<Node>> = vec![Vec::new(); keys];
+    // By key: who read which version.
+    let mut reads: Vec<Vec<(Node, usize)>> = vec![Vec::new(); keys];
+    let mut last_of: Vec<Option<Node>> = vec![None; sessions];
+    let mut instance = Instance::default();
+    let stale_txns: Vec<usize> = (0..stale).map(|_| txns / 2 + random.below(txns / 2)).collect();
+    for txn in 0..txns as Node {
+        let session = random.below(sessions);
+        if let Some(last) = last_of[session].replace(txn) {
+            instance.known.push(Edge::new(last, txn));
+        }
+        for _ in 0..2 {
+            let key = random.below(keys);
+            let behind = 1 + usize::from(stale_txns.contains(&(txn as usize)));
+            if let Some(version) = writers[key].len().checked_sub(behind) {
+                reads[key].push((txn, version));
+                if writers[key][version] != txn {
+                    instance.known.push(Edge::new(writers[key][version], txn));
+                }
+            }
+        }
+        for _ in 0..2 {
+            let key = random.below(keys);
+            if writers[key].last() != Some(&txn) {
+                writers[key].push(txn);
+            }
+        }
+    }
+    for key in 0..keys {
+        choices_of_key(&writers[key], &reads[key], &mut instance.choices, &mut random);
+    }
+    random.shuffle(&mut instance.choices);
+    instance.order = topological(txns, &instance.known, &mut random);
+    instance
+}
+
+fn choices_of_key(
+    writers: &[Node],
+    reads: &[(Node, usize)],
+    choices: &mut Vec<Sides>,
+    random: &mut Random,
+) {
+    let first = |one: usize, other: usize| {
+        let readers =
+            reads.iter().filter(|&&(reader, version)| version == one && reader != writers[other]);
+        let mut edges = vec![Edge::new(writers[one], writers[other])];
+        edges.extend(readers.map(|&(reader, _)| Edge::new(reader, writers[other])));
+        edges
+    };
+    for one in 0..writers.len() {
+        for other in 0..one {
+            let (low, high) = if random.chance(50) { (one, other) } else { (other, one) };
+            let (yes, no) = (first(low, high), first(high, low));
+            choices.push(Sides { yes, no, prefers_no: random.chance(50), ..Sides::default() });
+        }
+    }
+}
+
+/// An order of the edges that takes any node that is free.
+fn topological(nodes: usize, edges: &[Edge], random: &mut Random) -> Vec<Node> {
+    let mut waiting = vec![0; nodes];
+    let mut after: Vec<Vec<Node>> = vec![Vec::new(); nodes];
+    for edge in edges {
+        waiting[edge.to as usize] += 1;
+        after[edge.from as usize].push(edge.to);
+    }
+    let mut free: Vec<Node> =
+        (0..nodes as Node).filter(|&node| waiting[node as usize] == 0).collect();
+    let mut order = Vec::new();
+    while !free.is_empty() {
+        let node = free.swap_remove(random.below(free.len()));
+        order.push(node);
+        for &next in &after[node as usize] {
+            waiting[next as usize] -= 1;
+            if waiting[next as usize] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    order
+}
+
+#[test]
+fn a_serial_execution_is_found_again() {
+    for seed in 0..10 {
+        let workload = Workload { txns: 600, keys: 60, stale: 0 };
+        let found = solve(&history(workload, seed), PLAIN);
+        assert!(found.satisfied, "seed {seed}");
+        let statistics = found.statistics;
+        assert!(statistics.decisions < statistics.choices, "seed {seed}: {statistics:?}");
+    }
+}
+
+#[test]
+fn stale_reads_are_refuted_with_a_proof() {
+    let mut violated = 0;
+    for seed in 0..20 {
+        let workload = Workload { txns: 400, keys: 20, stale: 3 };
+        let instance = history(workload, seed);
+        violated += usize::from(!solve(&instance, PLAIN).satisfied);
+    }
+    assert!(violated >= 10, "{violated} of 20");
+}
+
+#[test]
+fn hidden_choices_give_the_same_answer() {
+    for seed in 0..10 {
+        let workload = Workload { txns: 150, keys: 10, stale: (seed % 3) as usize };
+        let mut instance = history(workload, seed);
+        let all = solve(&instance, PLAIN).satisfied;
+        instance.hidden_choices = Some(instance.choices.len() / 10);
+        for at_once in [1, 10] {
+            let found = solve(&instance, Run { at_once, conflicts_max: None });
+            assert_eq!(found.satisfied, all, "seed {seed}, {at_once} at once");
+        }
+    }
+}
+
+#[test]
+fn random_polygraphs_are_solved_as_they_were_made() {
+    for seed in 0..5 {
+        let instance = hard(Shape { nodes: 400, choices: 3_000, window: 60 }, seed);
+        assert!(solve(&instance, PLAIN).satisfied, "seed {seed}");
+    }
+}
+
+#[test]
+fn random_polygraphs_without_an_order_are_refuted_with_a_proof() {
+    for seed in 0..10 {
+        let mut instance = hard(Shape { nodes: 300, choices: 1_000, window: 40 }, seed);
+        // Some sides are exchanged with those of others, which the hidden order
+        // knows nothing of.
+        let mut random = Random(seed);
+        for _ in 0..150 {
+            let (one, other) = (random.below(1_000), random.below(1_000));
+            let no = std::mem::take(&mut instance.choices[one].no);
+            instance.choices[one].no = std::mem::replace(&mut instance.choices[other].no, no);
+        }
+        assert!(!solve(&instance, PLAIN).satisfied, "seed {seed}");
+    }
+}
