@@ -8,8 +8,10 @@
 //! of reads to their writers. All it uses is [`History`](isolde_history::History).
 
 mod fingerprint;
+mod level;
 mod proof;
 mod read;
+mod verify;
 mod write;
 
 pub use fingerprint::Fingerprint;
@@ -18,4 +20,5 @@ pub use proof::{
     ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness,
 };
 pub use read::read;
+pub use verify::{Extent, OtherHistory, Refused, Verifier, verify};
 pub use write::write;
