@@ -19,7 +19,13 @@ struct Allowed {
 const ALLOWED: &[Allowed] = &[
     Allowed { package: "isolde-history", dependencies: &[], in_tests: &[] },
     Allowed { package: "isolde-acyclic", dependencies: &[], in_tests: &[] },
-    Allowed { package: "isolde", dependencies: &["isolde-history"], in_tests: &[] },
+    // The verifier cannot use the checker, in tests neither.
+    Allowed { package: "isolde-certificate", dependencies: &["isolde-history"], in_tests: &[] },
+    Allowed {
+        package: "isolde",
+        dependencies: &["isolde-history", "isolde-certificate", "isolde-acyclic"],
+        in_tests: &[],
+    },
     Allowed {
         package: "isolde-report",
         dependencies: &["isolde-history", "isolde"],
@@ -33,7 +39,13 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "isolde-cli",
-        dependencies: &["isolde-history", "isolde", "isolde-report", "isolde-harness"],
+        dependencies: &[
+            "isolde-history",
+            "isolde-certificate",
+            "isolde",
+            "isolde-report",
+            "isolde-harness",
+        ],
         in_tests: &[],
     },
     Allowed {

@@ -1,0 +1,131 @@
+//! The text of certificates: what is written is read back, and damage has a line.
+
+use isolde_certificate::{
+    Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Fingerprint, Link, Literal, Node,
+    Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness, read,
+    write,
+};
+use isolde_history::{KeyId, OpId, Source, TxnId};
+
+fn to_text(certificate: &Certificate) -> String {
+    let mut bytes = Vec::new();
+    write(certificate, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn from_text(text: &str) -> Result<Certificate, String> {
+    read(&mut Source::from_bytes("c", text.as_bytes())).map_err(|error| error.to_string())
+}
+
+fn claim(shown_at: &str, proof: Proof) -> Claim {
+    Claim { shown_at: shown_at.into(), levels: vec![shown_at.into(), "causal".into()], proof }
+}
+
+fn refutation(steps: Vec<Step>, end: End) -> Proof {
+    Proof::Refutation(Refutation::Derivation(Derivation { steps, end }))
+}
+
+/// Every kind of line there is.
+fn everything() -> Certificate {
+    let (read, key, path) = (OpId(3), KeyId(4), vec![StepId(0), StepId(1)]);
+    let rules = [
+        Rule::Session,
+        Rule::RealTime,
+        Rule::InitialFirst,
+        Rule::ReadsFrom { read, key },
+        Rule::ListOrder { read, key },
+        Rule::GivenOrder { key },
+        Rule::InitialRead { read, key },
+        Rule::Pair { key, path: path.clone() },
+        Rule::Visible { read, key, path: path.clone() },
+        Rule::AntiDependency { read, key, path: path.clone() },
+    ];
+    let steps: Vec<Step> = (rules.into_iter())
+        .map(|rule| Step { from: Node::begin(TxnId(7)), to: Node::INITIAL, rule })
+        .collect();
+    let (from, to) = (Node::commit(TxnId(0)), Node::begin(TxnId(12)));
+    let origin = ChosenOrigin { read, key, writer: None };
+    let variables = vec![
+        Variable::Order { key, first: TxnId(1), second: TxnId(2) },
+        Variable::Origin(origin),
+        Variable::Origin(ChosenOrigin { writer: Some(TxnId(5)), ..origin }),
+        Variable::Before { from, to },
+    ];
+    let literal = Literal::no(2);
+    let clauses = vec![
+        Clause::Cycle(vec![Link::Step(StepId(6)), Link::Literal { literal, from, to }]),
+        Clause::OneOrigin { read, key },
+        Clause::SeenOrAfter { read, key, writer: TxnId(8), other: TxnId(9) },
+        Clause::Lemma(vec![Literal::yes(0), literal]),
+        Clause::Lemma(vec![]),
+    ];
+    let order: Vec<TxnId> = (0..40).map(TxnId).collect();
+    let events = order.iter().flat_map(|&txn| [Node::begin(txn), Node::commit(txn)]).collect();
+    let mut claims = vec![
+        claim("serializable", Proof::Witness(Witness::Events(events))),
+        claim("serializable", Proof::Witness(Witness::Events(vec![]))),
+        claim("causal", Proof::Witness(Witness::Commits { order, origins: vec![origin] })),
+        claim("causal", Proof::Witness(Witness::Commits { order: vec![], origins: vec![] })),
+        claim("prefix", refutation(steps.clone(), End::Cycle(path))),
+        claim("prefix", refutation(steps, End::Search(Search { variables, clauses }))),
+    ];
+    claims.extend(ReadingKind::ALL.map(|kind| {
+        let reading = Reading { kind, key, ops: vec![read, OpId(9)] };
+        claim("causal", Proof::Refutation(Refutation::Reading(reading)))
+    }));
+    let history = Fingerprint { hash: 15, sessions: 1, transactions: 40, operations: 80 };
+    Certificate { history, claims }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let text = to_text(&everything());
+    assert_eq!(from_text(&text), Ok(everything()), "{text}");
+}
+
+#[test]
+fn a_certificate_cut_anywhere_is_refused() {
+    let text = to_text(&everything());
+    let whole = text.trim_end();
+    for length in 0..whole.len() {
+        assert!(from_text(&whole[..length]).is_err(), "cut after {length} bytes");
+    }
+}
+
+#[test]
+fn damage_is_told_with_its_line() {
+    let text = to_text(&everything());
+    let with = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        from_text(&text.replacen(from, to, 1)).unwrap_err()
+    };
+    assert_eq!(
+        with("certificate 1", "certificate 2"),
+        "c: line 1: expected `isolde-certificate 1`, found `isolde-certificate 2`"
+    );
+    assert_eq!(
+        with("sessions 1", "sessions -1"),
+        "c: line 2: expected `history HASH sessions COUNT transactions COUNT operations COUNT`, \
+         found `history 0000000000000000000000000000000f sessions -1 transac…`"
+    );
+    assert_eq!(
+        with("claims 16", "claims 99999999999999999999"),
+        "c: line 3: expected `claims COUNT`, found `claims 99999999999999999999`"
+    );
+    assert_eq!(
+        with("claims 16", "claims 15"),
+        "c: line 99: expected nothing after the last claim, found `claim violated causal`"
+    );
+    assert_eq!(
+        with("claims 16", "claims 17"),
+        "c: line 103: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
+    );
+    assert_eq!(
+        with("events b0 c0", "events b0 x0"),
+        "c: line 6: expected `events` and begins or commits, as `b0 c0`, found `events b0 x0 b1 c1 b2 c2 b3 c3 b4 c4 b5 c5 b6 c6 b7 c7`"
+    );
+    assert_eq!(
+        with("origin 3 4 initial", "origin 3 4"),
+        "c: line 21: expected `origin READ KEY WRITER`, found `origin 3 4`"
+    );
+}
