@@ -4,7 +4,7 @@
 //! [`FOUND_BY_READING`] lists them with the weakest levels each refutes.
 
 use crate::level::Level;
-use crate::verdict::{Cycle, Reason};
+use crate::verdict::{Cycle, Edge, Reason};
 use isolde_history::{
     ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
     PredicateRow, ReadId, TxnId, VersionConflict,
@@ -33,6 +33,17 @@ pub enum Evidence {
     },
     /// Transactions that would have to precede themselves.
     Cycle(Cycle),
+    /// However the versions of some keys are ordered, there is such a cycle.
+    Cases(Cases),
+}
+
+/// A proof by cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cases {
+    /// Cycles under assumptions; some of them at least if there are many.
+    pub cycles: Vec<Cycle>,
+    /// How many there are.
+    pub count: usize,
 }
 
 /// The kinds of anomalies.
@@ -80,6 +91,34 @@ pub enum AnomalyKind {
     WriteWithoutItsReads,
     /// An effect was seen without its cause.
     CausalityViolation,
+    /// Transactions read from each other in a circle that real time closes.
+    RealTimeCircularInformationFlow,
+    /// Two transactions replaced the same version (P4).
+    LostUpdate,
+    /// A reader saw one effect of others and missed another (G-single).
+    ReadSkew,
+    /// The same, with session order.
+    SessionReadSkew,
+    /// The same, with real time.
+    RealTimeReadSkew,
+    /// Readers saw unrelated writes in different orders (G-nonadjacent).
+    LongFork,
+    /// The same, with session order.
+    SessionLongFork,
+    /// The same, with real time.
+    RealTimeLongFork,
+    /// Each of two transactions missed what the other wrote (G2-item).
+    WriteSkew,
+    /// A cycle in which transactions missed each other's writes (G2-item).
+    AntiDependencyCycle,
+    /// The same, with session order.
+    SessionAntiDependencyCycle,
+    /// The same, with real time.
+    RealTimeAntiDependencyCycle,
+    /// The same, with a read by condition (G2).
+    PredicateAntiDependencyCycle,
+    /// No order of versions explains the reads.
+    NoVersionOrder,
 }
 
 /// An anomaly that reading alone shows, and what it refutes.
@@ -133,6 +172,20 @@ impl AnomalyKind {
             AnomalyKind::NonMonotonicWrite => "non-monotonic-write",
             AnomalyKind::WriteWithoutItsReads => "write-without-its-reads",
             AnomalyKind::CausalityViolation => "causality-violation",
+            AnomalyKind::RealTimeCircularInformationFlow => "real-time-circular-information-flow",
+            AnomalyKind::LostUpdate => "lost-update",
+            AnomalyKind::ReadSkew => "read-skew",
+            AnomalyKind::SessionReadSkew => "session-read-skew",
+            AnomalyKind::RealTimeReadSkew => "real-time-read-skew",
+            AnomalyKind::LongFork => "long-fork",
+            AnomalyKind::SessionLongFork => "session-long-fork",
+            AnomalyKind::RealTimeLongFork => "real-time-long-fork",
+            AnomalyKind::WriteSkew => "write-skew",
+            AnomalyKind::AntiDependencyCycle => "anti-dependency-cycle",
+            AnomalyKind::SessionAntiDependencyCycle => "session-anti-dependency-cycle",
+            AnomalyKind::RealTimeAntiDependencyCycle => "real-time-anti-dependency-cycle",
+            AnomalyKind::PredicateAntiDependencyCycle => "predicate-anti-dependency-cycle",
+            AnomalyKind::NoVersionOrder => "no-version-order",
         }
     }
 
@@ -145,6 +198,18 @@ impl AnomalyKind {
             AnomalyKind::SessionCircularInformationFlow => Some("G1c-process"),
             AnomalyKind::DirtyWrite => Some("G0"),
             AnomalyKind::ObservedTransactionVanishes => Some("OTV"),
+            AnomalyKind::RealTimeCircularInformationFlow => Some("G1c-realtime"),
+            AnomalyKind::LostUpdate => Some("P4"),
+            AnomalyKind::ReadSkew => Some("G-single"),
+            AnomalyKind::SessionReadSkew => Some("G-single-process"),
+            AnomalyKind::RealTimeReadSkew => Some("G-single-realtime"),
+            AnomalyKind::LongFork => Some("G-nonadjacent"),
+            AnomalyKind::SessionLongFork => Some("G-nonadjacent-process"),
+            AnomalyKind::RealTimeLongFork => Some("G-nonadjacent-realtime"),
+            AnomalyKind::WriteSkew | AnomalyKind::AntiDependencyCycle => Some("G2-item"),
+            AnomalyKind::SessionAntiDependencyCycle => Some("G2-item-process"),
+            AnomalyKind::RealTimeAntiDependencyCycle => Some("G2-item-realtime"),
+            AnomalyKind::PredicateAntiDependencyCycle => Some("G2"),
             _ => None,
         }
     }
@@ -318,20 +383,105 @@ pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
     } else {
         AnomalyKind::DirtyWrite
     };
+    of_named_cycle(cycle, kind)
+}
+
+/// The same for a cycle of begins and commits: named by how many anti-dependencies it
+/// has and whether two of them meet, and by what else it needs.
+pub(crate) fn of_event_cycle(history: &History, cycle: Cycle) -> Anomaly {
+    let kind = kind_of_event_cycle(history, &cycle);
+    of_named_cycle(cycle, kind)
+}
+
+fn kind_of_event_cycle(history: &History, cycle: &Cycle) -> AnomalyKind {
+    let edges = &cycle.edges;
+    let is_anti = |edge: &Edge| {
+        matches!(edge.reason, Reason::AntiDependency { .. } | Reason::FirstVersion { .. })
+    };
+    let has = |test: fn(&Reason) -> bool| edges.iter().any(|edge| test(&edge.reason));
+    let real_time = has(|reason| matches!(reason, Reason::RealTime));
+    let session = has(|reason| matches!(reason, Reason::Session));
+    let by_condition = edges.iter().any(|edge| match edge.reason {
+        Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),
+        _ => false,
+    });
+    let anti = edges.iter().filter(|edge| is_anti(edge)).count();
+    let adjacent = (0..edges.len())
+        .any(|place| is_anti(&edges[place]) && is_anti(&edges[(place + 1) % edges.len()]));
+    let pick = |plain, in_session, in_real_time| match (real_time, session) {
+        (true, _) => in_real_time,
+        (_, true) => in_session,
+        _ => plain,
+    };
+    match anti {
+        0 if real_time => AnomalyKind::RealTimeCircularInformationFlow,
+        0 if session => AnomalyKind::SessionCircularInformationFlow,
+        0 if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) => {
+            AnomalyKind::CircularInformationFlow
+        }
+        0 => AnomalyKind::DirtyWrite,
+        _ if is_lost_update(edges) => AnomalyKind::LostUpdate,
+        1 => {
+            pick(AnomalyKind::ReadSkew, AnomalyKind::SessionReadSkew, AnomalyKind::RealTimeReadSkew)
+        }
+        _ if !adjacent => {
+            pick(AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork)
+        }
+        _ if by_condition => AnomalyKind::PredicateAntiDependencyCycle,
+        2 if edges.len() == 2 => AnomalyKind::WriteSkew,
+        _ => pick(
+            AnomalyKind::AntiDependencyCycle,
+            AnomalyKind::SessionAntiDependencyCycle,
+            AnomalyKind::RealTimeAntiDependencyCycle,
+        ),
+    }
+}
+
+/// Two transactions, each of which precedes the other because of the same key, which
+/// both write.
+fn is_lost_update(edges: &[Edge]) -> bool {
+    let key = |edge: &Edge| match edge.reason {
+        Reason::AntiDependency { key, .. }
+        | Reason::FirstVersion { key, .. }
+        | Reason::WritersApart { key, .. }
+        | Reason::Overwritten { key, .. } => Some(key),
+        Reason::Version(step) => Some(step.key),
+        _ => None,
+    };
+    edges.len() == 2 && key(&edges[0]).is_some() && key(&edges[0]) == key(&edges[1])
+}
+
+fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
     let mut txns = Vec::new();
     let mut add = |txn| {
         if txn != crate::verdict::INITIAL && !txns.contains(&txn) {
             txns.push(txn);
         }
     };
-    for edge in &cycle.edges {
+    let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
+    while let Some(edge) = open.pop() {
         add(edge.before);
-        if let Reason::Overwritten { reader, visible, .. } = &edge.reason {
-            for step in visible {
-                add(step.before);
+        match &edge.reason {
+            Reason::Overwritten { reader, visible, .. } => {
+                open.extend(visible.iter().rev());
+                add(*reader);
             }
-            add(*reader);
+            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
+                open.extend(because.iter().rev());
+            }
+            _ => {}
         }
     }
     Anomaly { kind, txns, evidence: Evidence::Cycle(cycle) }
+}
+
+/// The anomaly of a history that no order of versions explains.
+pub(crate) fn of_cases(cases: Cases) -> Anomaly {
+    let mut txns: Vec<TxnId> = Vec::new();
+    for txn in cases.cycles.iter().flat_map(Cycle::txns) {
+        if !txns.contains(&txn) {
+            txns.push(txn);
+        }
+    }
+    Anomaly { kind: AnomalyKind::NoVersionOrder, txns, evidence: Evidence::Cases(cases) }
 }

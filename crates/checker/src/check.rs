@@ -9,6 +9,7 @@ use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices;
 use crate::level::Level;
 use crate::reference::{self, Reference};
+use crate::strong::{self, Options};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpKind};
@@ -19,11 +20,43 @@ pub struct Limits<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
     /// Memory for clocks and other working state, beside history and index.
     pub working_bytes_max: Option<usize>,
+    /// Told what the check is at.
+    pub observe: &'a (dyn Fn(Stage) + Sync),
 }
 
 impl Limits<'_> {
     /// No limits.
-    pub const NONE: Limits<'static> = Limits { stop: &|| false, working_bytes_max: None };
+    pub const NONE: Limits<'static> =
+        Limits { stop: &|| false, working_bytes_max: None, observe: &|_| {} };
+}
+
+/// What a check of a strong level is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Finding versions and known orders.
+    Infer,
+    /// Sorting and guessing.
+    Witness,
+    /// Deciding what the guess gets wrong.
+    Solve,
+    /// The solver ended.
+    Solved {
+        /// Pairs of versions it was asked about.
+        choices: u64,
+        /// Times that decisions contradicted each other.
+        conflicts: u64,
+    },
+    /// Deriving what follows.
+    Saturate,
+    /// Nothing more follows.
+    Saturated {
+        /// Rounds it took.
+        rounds: u64,
+        /// Edges found.
+        derived: u64,
+    },
+    /// Finding the shortest explanation.
+    Explain,
 }
 
 /// One history being checked.
@@ -33,12 +66,16 @@ pub struct Check<'a> {
     limits: &'a Limits<'a>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
+    options: Options,
     verdicts: Vec<(Level, Verdict)>,
 }
 
 /// Levels that are decided for histories of any size.
 pub fn decided_levels() -> Vec<Level> {
-    RULES.iter().map(|rule| rule.level).collect()
+    let mut levels: Vec<Level> =
+        RULES.iter().map(|rule| rule.level).chain(strong::levels()).collect();
+    levels.sort_unstable();
+    levels
 }
 
 /// Decides `levels`; the verdicts are in the order of [`Level`].
@@ -63,7 +100,14 @@ impl<'a> Check<'a> {
     /// Starts with what reading alone shows.
     pub fn new(history: &'a History, index: &'a Index, limits: &'a Limits<'a>) -> Self {
         let found = found_by_reading(history, index);
-        Check { history, index, limits, found, verdicts: Vec::new() }
+        let options = Options::default();
+        Check { history, index, limits, found, options, verdicts: Vec::new() }
+    }
+
+    /// The same with other options than the usual ones.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 
     /// Anomalies that reading alone shows, whatever level is asked for.
@@ -85,7 +129,8 @@ impl<'a> Check<'a> {
     fn settled(&self, level: Level, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Violated(violated) if violated.settled_by.is_none() => {
-                self.violated_weaker(level).unwrap_or(Verdict::Violated(violated))
+                let weaker = self.violated_weaker(level);
+                weaker.filter(tells).unwrap_or(Verdict::Violated(violated))
             }
             other => other,
         }
@@ -99,7 +144,8 @@ impl<'a> Check<'a> {
             .filter(|known| weaker.contains(&known.0))
             .filter(|known| matches!(known.1, Verdict::Violated(_)))
             .collect();
-        known.sort_unstable_by_key(|known| known.0);
+        // One that shows how is worth more than a weaker one that does not.
+        known.sort_unstable_by_key(|known| (!tells(&known.1), known.0));
         known.first().map(|(weakest, verdict)| {
             let Verdict::Violated(violated) = verdict else { unreachable!("filtered above") };
             let settled_by = violated.settled_by.or(Some(*weakest));
@@ -107,7 +153,7 @@ impl<'a> Check<'a> {
             // Found by reading, and allowed at the weaker level.
             let own = self.found.iter().filter(|it| refutes(it, level) && !refutes(it, *weakest));
             anomalies.extend(own.cloned());
-            Verdict::Violated(Violated { anomalies, settled_by })
+            Verdict::Violated(Violated { anomalies, settled_by, proof: violated.proof.clone() })
         })
     }
 
@@ -119,9 +165,11 @@ impl<'a> Check<'a> {
         let refuting: Vec<Anomaly> =
             self.found.iter().filter(|anomaly| refutes(anomaly, level)).cloned().collect();
         if !refuting.is_empty() {
-            return Verdict::Violated(Violated { anomalies: refuting, settled_by: None });
+            return Verdict::Violated(Violated::by(refuting));
         }
-        if let Some(verdict) = self.violated_weaker(level) {
+        // A level that can show its own violation does so, if the weaker one cannot.
+        let shows = strong::levels().any(|strong| strong == level);
+        if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
         let stronger = level.stronger_than();
@@ -133,7 +181,22 @@ impl<'a> Check<'a> {
         }
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
+            None if strong::levels().any(|strong| strong == level) => self.strong(level),
             None => self.by_definition(level),
+        }
+    }
+
+    fn strong(&mut self, level: Level) -> Verdict {
+        let facts = (self.history, self.index);
+        match strong::decide(level, facts, self.options, self.limits) {
+            // A small history can still be decided.
+            Verdict::Unknown(Unknown::Unsupported(reason)) => match self.by_definition(level) {
+                Verdict::Unknown(Unknown::Unsupported(_)) => {
+                    Verdict::Unknown(Unknown::Unsupported(reason))
+                }
+                verdict => verdict,
+            },
+            verdict => verdict,
         }
     }
 
@@ -148,9 +211,7 @@ impl<'a> Check<'a> {
     fn follow_in(&self, rule: &Rule, index: &Index) -> Verdict {
         let facts = Facts::new(self.history, index, self.limits);
         match weak::decide(rule, &facts) {
-            Decision::Violated(anomaly) => {
-                Verdict::Violated(Violated { anomalies: vec![anomaly], settled_by: None })
-            }
+            Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
             // Reads of repeated values were left out so far, which only made the
             // level easier to satisfy.
@@ -182,9 +243,7 @@ impl<'a> Check<'a> {
         }
         match reference::decide(self.history, level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
-            Reference::Violated => {
-                Verdict::Violated(Violated { anomalies: Vec::new(), settled_by: None })
-            }
+            Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(reason) => {
                 // A weaker level may need less: no times, for one.
                 let rules = |level: &Level| RULES.iter().any(|rule| rule.level == *level);
@@ -196,6 +255,11 @@ impl<'a> Check<'a> {
             }
         }
     }
+}
+
+/// Whether a violation shows how.
+fn tells(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Violated(violated) if !violated.anomalies.is_empty())
 }
 
 /// Whether a level forbids an anomaly that reading alone shows.

@@ -30,9 +30,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
     }
     match tried {
         Tried::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
-        Tried::Violated(anomaly) => {
-            Verdict::Violated(Violated { anomalies: vec![*anomaly], settled_by: None })
-        }
+        Tried::Violated(anomaly) => Verdict::Violated(Violated::by(vec![*anomaly])),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
         Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
     }

@@ -14,12 +14,14 @@ pub mod elle;
 mod level;
 pub mod lint;
 pub mod reference;
+mod strong;
 mod verdict;
 mod weak;
 
 pub use anomaly::{
-    Anomaly, AnomalyKind, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
+    Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
 };
-pub use check::{Check, Limits, check, decided_levels};
+pub use check::{Check, Limits, Stage, check, decided_levels};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
+pub use strong::{Options, Sources};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

@@ -2,8 +2,10 @@
 
 use crate::anomaly::Anomaly;
 use crate::level::Level;
+use isolde_certificate::{Derivation, Node};
 use isolde_history::{KeyId, OpId, TxnId, VersionStep};
 use std::fmt;
+use std::sync::Arc;
 
 /// Stands for the initial transaction, which precedes all others, in an [`Edge`].
 pub const INITIAL: TxnId = TxnId(u32::MAX);
@@ -28,6 +30,9 @@ pub enum Verdict {
 pub enum Satisfied {
     /// This commit order shows it.
     Order(Vec<TxnId>),
+    /// This order of begins and commits shows it; of commits alone where the level
+    /// does not tell them apart.
+    Events(Vec<Node>),
     /// This stronger level holds.
     Implied(Level),
     /// All orders were tried, and one of them shows it.
@@ -42,6 +47,15 @@ pub struct Violated {
     pub anomalies: Vec<Anomaly>,
     /// The weaker level whose violation settled this one, if one did.
     pub settled_by: Option<Level>,
+    /// The proof, where the search for an order made one.
+    pub proof: Option<Arc<Derivation>>,
+}
+
+impl Violated {
+    /// A violation that its anomalies show.
+    pub fn by(anomalies: Vec<Anomaly>) -> Violated {
+        Violated { anomalies, settled_by: None, proof: None }
+    }
 }
 
 /// Why a level was not decided.
@@ -118,8 +132,53 @@ pub enum Reason {
         /// Its key.
         key: KeyId,
     },
+    /// One completed before the other was invoked.
+    RealTime,
     /// Versions of a key are known to have been installed in this order.
     Version(VersionStep),
+    /// `before` read a version of `key` that `after` replaced.
+    AntiDependency {
+        /// The read.
+        read: OpId,
+        /// Its key.
+        key: KeyId,
+        /// Why the version of `after` is later than the one read: steps from the
+        /// writer of the one to the other. Empty if `after` read it too, or if the
+        /// initial version was read.
+        because: Vec<Edge>,
+    },
+    /// `before` read the initial version of `key` and writes it: so it installs the first.
+    FirstVersion {
+        /// The read.
+        read: OpId,
+        /// Its key.
+        key: KeyId,
+    },
+    /// Both write `key`, and `before` began before `after` committed: as writers of a
+    /// key do not overlap, `before` committed before `after` began.
+    WritersApart {
+        /// The key both write.
+        key: KeyId,
+        /// Why one began before the other committed: steps from one to the other.
+        because: Vec<Edge>,
+    },
+    /// Taken for the sake of argument: the version of `key` by `first` comes before the
+    /// one by `second`. `before` wrote the first, or read it.
+    Assumed {
+        /// The key.
+        key: KeyId,
+        /// The writer of the first.
+        first: TxnId,
+        /// The writer of the second, which is `after`.
+        second: TxnId,
+    },
+    /// Taken for the sake of argument: `first`, which is `before`, comes before `second`.
+    Supposed {
+        /// The earlier transaction.
+        first: TxnId,
+        /// The later transaction.
+        second: TxnId,
+    },
     /// A reader read `key` from `after` although `before`, which also writes the
     /// key, was visible to it: so `before` was overwritten.
     Overwritten {

@@ -246,16 +246,19 @@ impl Asked<'_> {
 /// Whether an anomaly rests on session order somewhere.
 fn uses_sessions(anomaly: &Anomaly) -> bool {
     fn any_session(edges: &[Edge]) -> bool {
-        // Paths to a reader are plain edges: this does not go deeper than two.
+        // Explanations go a few levels deep.
         edges.iter().any(|edge| match &edge.reason {
             Reason::Session => true,
-            Reason::Overwritten { visible, .. } => any_session(visible),
+            Reason::Overwritten { visible: steps, .. }
+            | Reason::AntiDependency { because: steps, .. }
+            | Reason::WritersApart { because: steps, .. } => any_session(steps),
             _ => false,
         })
     }
     match &anomaly.evidence {
         Evidence::Operations { .. } => false,
         Evidence::Cycle(cycle) => any_session(&cycle.edges),
+        Evidence::Cases(cases) => cases.cycles.iter().any(|cycle| any_session(&cycle.edges)),
     }
 }
 

@@ -1,0 +1,175 @@
+//! Short cycles among the nodes that no order fits, and short paths between nodes.
+
+use super::clocks::Clocks;
+use super::cover::Cover;
+use super::graph::{Graph, Why};
+use super::model::{Events, Node};
+use hashbrown::{HashMap, HashSet};
+use std::collections::VecDeque;
+
+/// One edge of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) from: Node,
+    pub(super) to: Node,
+    pub(super) why: Why,
+}
+
+/// Starts of a search for a shorter cycle.
+const STARTS_MAX: usize = 64;
+/// Nodes that all these searches together may visit.
+const VISITS_MAX: usize = 1 << 20;
+
+/// A short cycle among `stuck` nodes, each of which lies on a cycle or leads to one.
+pub(super) fn short_cycle(graph: &Graph, stuck: &[Node]) -> Vec<Step> {
+    let within: HashSet<Node> = stuck.iter().copied().collect();
+    let first = some_cycle(graph, stuck, &within);
+    let mut best = first.clone();
+    let mut visits_left = VISITS_MAX;
+    let mut tried: HashSet<Node> = HashSet::new();
+    // The cycle that was met first is often long; short ones are near it.
+    let mut starts: VecDeque<Node> = first.iter().map(|step| step.from).collect();
+    while let Some(start) = starts.pop_front() {
+        if tried.len() >= STARTS_MAX || visits_left == 0 || best.len() <= 2 {
+            break;
+        }
+        if !tried.insert(start) {
+            continue;
+        }
+        let shorter =
+            path_back(graph, start, start, &mut visits_left, |node, _| within.contains(&node));
+        if let Some(shorter) = shorter.filter(|shorter| shorter.len() < best.len()) {
+            starts.extend(shorter.iter().map(|step| step.from));
+            best = shorter;
+        }
+    }
+    best
+}
+
+/// Follows edges backwards until a node comes again. Nodes that only lead to cycles
+/// have no end: every stuck node that is not on a cycle is left by way of the search
+/// for one whose predecessors are stuck too.
+fn some_cycle(graph: &Graph, stuck: &[Node], within: &HashSet<Node>) -> Vec<Step> {
+    // Peel off nodes without a stuck predecessor; what is left has a cycle behind it.
+    let mut predecessors: HashMap<Node, u32> = HashMap::with_capacity(stuck.len());
+    let mut followers: HashMap<Node, Vec<Node>> = HashMap::new();
+    for &node in stuck {
+        let mut count = 0;
+        for from in graph.before(node).filter(|from| within.contains(from)) {
+            followers.entry(from).or_default().push(node);
+            count += 1;
+        }
+        predecessors.insert(node, count);
+    }
+    let mut open: Vec<Node> =
+        stuck.iter().copied().filter(|node| predecessors[node] == 0).collect();
+    while let Some(node) = open.pop() {
+        for after in followers.get(&node).into_iter().flatten() {
+            let left = predecessors.get_mut(after).expect("a stuck node");
+            *left -= 1;
+            if *left == 0 {
+                open.push(*after);
+            }
+        }
+    }
+    let start = stuck.iter().copied().find(|node| predecessors[node] > 0).expect("a cycle");
+    let mut place: HashMap<Node, usize> = HashMap::new();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut node = start;
+    loop {
+        if let Some(&begun) = place.get(&node) {
+            steps.drain(..begun);
+            steps.reverse();
+            return steps;
+        }
+        place.insert(node, steps.len());
+        let (from, why) = graph
+            .before_why(node)
+            .find(|(from, _)| predecessors.get(from).is_some_and(|&count| count > 0))
+            .expect("peeling left only nodes with a predecessor");
+        steps.push(Step { from, to: node, why });
+        node = from;
+    }
+}
+
+/// A shortest path from `start` to `end`, at least one edge long, searched backwards
+/// through edges that are `allowed`, given their earlier end and evidence.
+pub(super) fn path_back(
+    graph: &Graph,
+    start: Node,
+    end: Node,
+    visits_left: &mut usize,
+    allowed: impl Fn(Node, Why) -> bool,
+) -> Option<Vec<Step>> {
+    let mut next: HashMap<Node, Step> = HashMap::new();
+    let mut open: VecDeque<Node> = VecDeque::from([end]);
+    while let Some(node) = open.pop_front() {
+        *visits_left = visits_left.checked_sub(1)?;
+        for (from, why) in graph.before_why(node) {
+            if next.contains_key(&from) || !allowed(from, why) {
+                continue;
+            }
+            next.insert(from, Step { from, to: node, why });
+            if from == start {
+                let mut steps = Vec::new();
+                let mut at = start;
+                loop {
+                    let step = next[&at];
+                    steps.push(step);
+                    at = step.to;
+                    if at == end {
+                        return Some(steps);
+                    }
+                }
+            }
+            open.push_back(from);
+        }
+    }
+    None
+}
+
+/// Finds the premises of derived edges: paths of older edges.
+pub(super) struct Premises<'a> {
+    pub(super) graph: &'a Graph,
+    /// Clocks of a state in which all premises held already, to search only between
+    /// the ends of a path.
+    pub(super) clocks: Option<(&'a Clocks, &'a Cover)>,
+}
+
+impl Premises<'_> {
+    /// The edge between two nodes. Where there are several, not one of session order,
+    /// which the level may not have.
+    pub(super) fn step(&self, from: Node, to: Node) -> Step {
+        let edges = || self.graph.before_why(to).filter(|(other, _)| *other == from);
+        let (_, why) = edges()
+            .find(|(_, why)| *why != Why::Session)
+            .or_else(|| edges().next())
+            .expect("an edge of the graph");
+        Step { from, to, why }
+    }
+
+    /// A shortest path from `start` to `end` of edges derived before the one at `place`.
+    pub(super) fn path(&self, start: Node, end: Node, place: u32) -> Vec<Step> {
+        let older = |why: Why| !matches!(why, Why::Derived(other) if other >= place);
+        let model = self.graph.model;
+        let mut unlimited = usize::MAX;
+        path_back(self.graph, start, end, &mut unlimited, |node, why| {
+            older(why)
+                && (node == start
+                    || self.clocks.is_none_or(|(clocks, cover)| {
+                        let txn = model.txn(start);
+                        let chain = cover.chain[txn.index()];
+                        if !cover.covers(txn) {
+                            return true;
+                        }
+                        let rank = cover.rank[txn.index()];
+                        if model.events == Events::Two && model.begin(txn) == start {
+                            clocks.begins(node, chain) > rank
+                        } else {
+                            clocks.commits(node, chain) > rank
+                        }
+                    }))
+        })
+        .expect("the premise of a derived edge")
+    }
+}

@@ -1,0 +1,187 @@
+//! Cycles of events as cycles of transactions, each edge with its evidence.
+
+use super::cycle::{Premises, Step};
+use super::graph::{Rule, Why};
+use super::model::{Events, Model, Node};
+use super::proof::premise_ends;
+use super::search::{Asked, Variable};
+use super::versions::{INITIAL_SLOT, Slot, Versions};
+use crate::anomaly::Cases;
+use crate::verdict::{Cycle, Edge, Reason};
+use isolde_history::{ReadId, TxnId};
+
+/// Derivations inside derivations are told down to this depth; the certificate has all.
+const DEPTH_MAX: usize = 3;
+/// So many cycles of a proof by cases are told.
+const CASES_MAX: usize = 8;
+
+/// What an explanation needs to know.
+pub(super) struct Explainer<'a> {
+    pub(super) model: &'static Model,
+    pub(super) versions: &'a Versions<'a>,
+    pub(super) premises: Premises<'a>,
+}
+
+impl Explainer<'_> {
+    /// The transactions of a closed path of events.
+    pub(super) fn cycle(&self, steps: &[Step]) -> Cycle {
+        // Begin at an event, so that edges through points are whole.
+        let events = self.model.events_of(self.versions.history.txn_count()) as Node;
+        let first = steps.iter().position(|step| step.from < events).unwrap_or(0);
+        let turned: Vec<Step> = steps[first..].iter().chain(&steps[..first]).copied().collect();
+        Cycle { edges: self.edges(&turned, 0) }
+    }
+
+    /// A path of events as edges between transactions.
+    fn edges(&self, steps: &[Step], depth: usize) -> Vec<Edge> {
+        let events = self.model.events_of(self.versions.history.txn_count()) as Node;
+        let mut edges = Vec::new();
+        let mut at = 0;
+        while at < steps.len() {
+            let start = at;
+            while steps[at].to >= events && at + 1 < steps.len() {
+                at += 1;
+            }
+            let (before, after) = (self.model.txn(steps[start].from), self.model.txn(steps[at].to));
+            if steps[start].why != Why::Begins && (before != after || steps.len() == 1) {
+                let reason = self.reason(steps[start], after, depth);
+                edges.push(Edge { before, after, reason });
+            }
+            at += 1;
+        }
+        edges
+    }
+
+    fn reason(&self, step: Step, after: TxnId, depth: usize) -> Reason {
+        let key = |read: ReadId| self.versions.index.read(read).key;
+        let op = |read: ReadId| self.versions.index.read(read).op;
+        match step.why {
+            Why::Begins | Why::Session | Why::FirstVersion(_) => Reason::Session,
+            Why::RealTime => Reason::RealTime,
+            Why::ReadsFrom(read) => Reason::ReadsFrom { read: op(read), key: key(read) },
+            Why::Replaced(read) => Reason::AntiDependency {
+                read: op(read),
+                key: key(read),
+                because: self.link_edges(self.versions.seen[read.0 as usize], after),
+            },
+            Why::InitialRead(read) => {
+                let (read_op, key) = (op(read), key(read));
+                let is_first = self.model.events == Events::Two
+                    && step.from == self.model.commit(self.versions.reader(read));
+                if is_first {
+                    Reason::FirstVersion { read: read_op, key }
+                } else {
+                    Reason::AntiDependency { read: read_op, key, because: Vec::new() }
+                }
+            }
+            Why::Step(place) => Reason::Version(self.versions.index.steps()[place as usize]),
+            Why::Derived(place) => self.derived(place, depth),
+        }
+    }
+
+    /// The link that says that a version was replaced by `replacer`, unless the
+    /// replacer read it.
+    fn link_edges(&self, seen: Slot, replacer: TxnId) -> Vec<Edge> {
+        if seen >= INITIAL_SLOT {
+            return Vec::new();
+        }
+        let versions = self.versions;
+        let step = versions.links(seen).find_map(|link| match link.shown_by {
+            super::versions::ShownBy::Step(step) if versions.writer(link.after) == replacer => {
+                Some(versions.index.steps()[step as usize])
+            }
+            _ => None,
+        });
+        let edge = |step: isolde_history::VersionStep| Edge {
+            before: step.before,
+            after: step.after,
+            reason: Reason::Version(step),
+        };
+        step.map(edge).into_iter().collect()
+    }
+
+    fn derived(&self, place: u32, depth: usize) -> Reason {
+        let versions = self.versions;
+        let rule = self.premises.graph.derived[place as usize].rule;
+        let because = if depth < DEPTH_MAX {
+            let (start, end) = premise_ends(self.model, versions, rule);
+            self.edges(&self.premises.path(start, end, place), depth + 1)
+        } else {
+            Vec::new()
+        };
+        match rule {
+            Rule::Visible { read, .. } => {
+                let it = versions.index.read(read);
+                let reader = versions.reader(read);
+                Reason::Overwritten { reader, read: it.op, key: it.key, visible: because }
+            }
+            Rule::Pair { before, .. } => {
+                Reason::WritersApart { key: versions.key_of(before), because }
+            }
+            Rule::Anti { read, .. } => {
+                let it = versions.index.read(read);
+                Reason::AntiDependency { read: it.op, key: it.key, because }
+            }
+        }
+    }
+
+    /// The cycles of a refutation by the solver, each under its assumptions.
+    pub(super) fn cases(&self, refutation: &acyclic::Refutation, asked: &Asked) -> Cases {
+        let paths: Vec<&[acyclic::PathEdge]> = refutation
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                acyclic::Step::Cycle { path } => Some(path.as_slice()),
+                _ => None,
+            })
+            .collect();
+        let shown = paths.iter().take(CASES_MAX);
+        Cases { cycles: shown.map(|path| self.case(path, asked)).collect(), count: paths.len() }
+    }
+
+    fn case(&self, path: &[acyclic::PathEdge], asked: &Asked) -> Cycle {
+        let events = self.model.events_of(self.versions.history.txn_count()) as Node;
+        let first = path.iter().position(|edge| edge.from < events).unwrap_or(0);
+        let mut edges = Vec::new();
+        let mut known: Vec<Step> = Vec::new();
+        for edge in path[first..].iter().chain(&path[..first]) {
+            if let Some(literal) = edge.literal {
+                edges.extend(self.edges(&known, 0));
+                known.clear();
+                let (before, after) = (self.model.txn(edge.from), self.model.txn(edge.to));
+                let variable = asked.variables[literal.choice().index()];
+                let reason = self.assumed(variable, literal, after);
+                edges.push(Edge { before, after, reason });
+            } else {
+                known.push(self.premises.step(edge.from, edge.to));
+            }
+        }
+        edges.extend(self.edges(&known, 0));
+        Cycle { edges }
+    }
+
+    fn assumed(&self, variable: Variable, literal: acyclic::Literal, after: TxnId) -> Reason {
+        match variable {
+            Variable::Pair(pair) => {
+                let (first, second) = match literal.phase() {
+                    acyclic::Phase::Yes => (pair.first, pair.second),
+                    acyclic::Phase::No => (pair.second, pair.first),
+                };
+                let writer = |slot: Slot| self.versions.writer(slot);
+                let key = self.versions.key_of(first);
+                Reason::Assumed { key, first: writer(first), second: writer(second) }
+            }
+            Variable::Origin(origin) if origin.writer.is_some() => {
+                Reason::ReadsFrom { read: origin.read, key: origin.key }
+            }
+            Variable::Origin(origin) => {
+                Reason::AntiDependency { read: origin.read, key: origin.key, because: Vec::new() }
+            }
+            Variable::Before { from, to } => {
+                let (from, to) = (self.model.txn(from), self.model.txn(to));
+                let before = if after == to { from } else { to };
+                Reason::Supposed { first: before, second: after }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The graph of events: known edges in columns, derived ones beside them.
+//!
+//! Edges are kept by their later end, which is all that sorting, clocks and
+//! explanations need. Known edges come from the sources of order and never change;
+//! edges that saturation derives are added in the order they were found, so that the
+//! premises of each are among the edges before it.
+
+use super::model::{Events, Model, Node};
+use super::versions::Slot;
+use isolde_history::{ReadId, TxnId};
+
+/// Where an edge comes from, in 32 bits: a kind and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Evidence(u32);
+
+/// An [`Evidence`], unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Why {
+    /// A transaction begins before it commits.
+    Begins,
+    /// The same session ran one after the other.
+    Session,
+    /// The later transaction read from the earlier one.
+    ReadsFrom(ReadId),
+    /// The read saw a version that the later transaction is known to replace.
+    Replaced(ReadId),
+    /// A step of a version order, as its place in `Index::steps`.
+    Step(u32),
+    /// The read saw the initial version of a key; from its transaction to the point
+    /// where the key's first version is installed, or to the transaction that does it.
+    InitialRead(ReadId),
+    /// From the point where a key's first version is installed to this version.
+    FirstVersion(Slot),
+    /// The earlier event completed before the later one was invoked, perhaps through a
+    /// point in time.
+    RealTime,
+    /// Derived: the place in [`Graph::derived`].
+    Derived(u32),
+}
+
+const NUMBER_BITS: u32 = 28;
+
+impl Evidence {
+    pub(super) fn new(why: Why) -> Evidence {
+        let (kind, number) = match why {
+            Why::Begins => (0, 0),
+            Why::Session => (1, 0),
+            Why::ReadsFrom(read) => (2, read.0),
+            Why::Replaced(read) => (3, read.0),
+            Why::Step(step) => (4, step),
+            Why::InitialRead(read) => (5, read.0),
+            Why::FirstVersion(slot) => (6, slot),
+            Why::RealTime => (7, 0),
+            Why::Derived(place) => (8, place),
+        };
+        assert!(number < 1 << NUMBER_BITS, "at most 2^28 reads and versions");
+        Evidence(kind << NUMBER_BITS | number)
+    }
+
+    pub(super) fn why(self) -> Why {
+        let number = self.0 & ((1 << NUMBER_BITS) - 1);
+        match self.0 >> NUMBER_BITS {
+            0 => Why::Begins,
+            1 => Why::Session,
+            2 => Why::ReadsFrom(ReadId(number)),
+            3 => Why::Replaced(ReadId(number)),
+            4 => Why::Step(number),
+            5 => Why::InitialRead(ReadId(number)),
+            6 => Why::FirstVersion(number),
+            7 => Why::RealTime,
+            _ => Why::Derived(number),
+        }
+    }
+}
+
+/// An edge that follows from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Derived {
+    pub(super) from: Node,
+    pub(super) to: Node,
+    pub(super) rule: Rule,
+}
+
+/// The rule an edge was derived by. Its premise is a path of earlier edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rule {
+    /// A writer of the key commits before the reader begins, who saw another version:
+    /// so the writer comes before the one that was seen.
+    Visible {
+        /// The read.
+        read: ReadId,
+        /// The writer that was overwritten.
+        other: Slot,
+    },
+    /// Two writers of a key, the first of which begins before the second commits.
+    Pair {
+        /// The first.
+        before: Slot,
+        /// The second.
+        after: Slot,
+    },
+    /// The version that was read comes before another one: so the reader does too.
+    Anti {
+        /// The read.
+        read: ReadId,
+        /// The later version.
+        later: Slot,
+    },
+}
+
+/// See the module's documentation.
+pub(super) struct Graph {
+    pub(super) model: &'static Model,
+    nodes: usize,
+    /// Invariant: `nodes + 1` ascending offsets into `froms` and `evidence`.
+    starts: Vec<u32>,
+    froms: Vec<Node>,
+    evidence: Vec<Evidence>,
+    pub(super) derived: Vec<Derived>,
+    /// Per node, its newest derived edge plus one; `older` leads on.
+    newest: Vec<u32>,
+    older: Vec<u32>,
+}
+
+/// Something that knows edges.
+pub(super) trait Edges {
+    /// Calls `emit` with every edge; every call does so in the same order.
+    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why));
+}
+
+impl Graph {
+    /// A graph of these known edges.
+    pub(super) fn new(
+        model: &'static Model,
+        txns: usize,
+        nodes: usize,
+        sources: &[&dyn Edges],
+    ) -> Graph {
+        let mut starts = vec![0u32; nodes + 1];
+        for source in sources {
+            source.each(&mut |_, to, _| starts[to as usize + 1] += 1);
+        }
+        if model.events == Events::Two {
+            for txn in 0..txns {
+                starts[model.commit(TxnId(txn as u32)) as usize + 1] += 1;
+            }
+        }
+        for node in 0..nodes {
+            starts[node + 1] += starts[node];
+        }
+        let edges = starts[nodes] as usize;
+        let mut froms = vec![0; edges];
+        let mut evidence = vec![Evidence(0); edges];
+        // Filled from the end of each node's range backwards.
+        let mut put = |from: Node, to: Node, why: Why| {
+            let place = &mut starts[to as usize + 1];
+            *place -= 1;
+            froms[*place as usize] = from;
+            evidence[*place as usize] = Evidence::new(why);
+        };
+        for source in sources {
+            source.each(&mut put);
+        }
+        if model.events == Events::Two {
+            for txn in 0..txns as u32 {
+                put(model.begin(TxnId(txn)), model.commit(TxnId(txn)), Why::Begins);
+            }
+        }
+        // Each end has become its range's start.
+        starts.remove(0);
+        starts.push(edges as u32);
+        Graph {
+            model,
+            nodes,
+            starts,
+            froms,
+            evidence,
+            derived: Vec::new(),
+            newest: Vec::new(),
+            older: Vec::new(),
+        }
+    }
+
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes
+    }
+
+    pub(super) fn edge_count(&self) -> usize {
+        self.froms.len() + self.derived.len()
+    }
+
+    /// The earlier ends of the edges to a node.
+    #[inline]
+    pub(super) fn before(&self, node: Node) -> impl Iterator<Item = Node> {
+        let range = self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize;
+        self.froms[range]
+            .iter()
+            .copied()
+            .chain(self.derived_to(node).map(|place| self.derived[place].from))
+    }
+
+    /// The same with where each comes from.
+    pub(super) fn before_why(&self, node: Node) -> impl Iterator<Item = (Node, Why)> {
+        let range = self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize;
+        let known = range.map(|edge| (self.froms[edge], self.evidence[edge].why()));
+        known.chain(
+            self.derived_to(node)
+                .map(|place| (self.derived[place].from, Why::Derived(place as u32))),
+        )
+    }
+
+    /// Derived edges to a node, newest first.
+    #[inline]
+    pub(super) fn derived_to(&self, node: Node) -> impl Iterator<Item = usize> {
+        let mut next = self.newest.get(node as usize).copied().unwrap_or(0);
+        std::iter::from_fn(move || {
+            let place = next.checked_sub(1)? as usize;
+            next = self.older[place];
+            Some(place)
+        })
+    }
+
+    /// Adds an edge that follows from those there are.
+    pub(super) fn derive(&mut self, derived: Derived) {
+        if self.newest.is_empty() {
+            self.newest = vec![0; self.nodes];
+        }
+        let newest = &mut self.newest[derived.to as usize];
+        self.older.push(*newest);
+        *newest = self.derived.len() as u32 + 1;
+        self.derived.push(derived);
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        4 * (self.starts.len() + 2 * self.froms.len() + self.newest.len() + self.older.len())
+            + self.derived.len() * size_of::<Derived>()
+    }
+
+    /// All nodes in an order that every edge agrees with, or the nodes that lie on or
+    /// between cycles.
+    ///
+    /// Nodes are taken from the end, first come first served: this needs only the
+    /// earlier ends of edges, and sessions advance evenly.
+    pub(super) fn sorted(&self) -> Result<Vec<Node>, Vec<Node>> {
+        let mut followers = self.followers();
+        let mut order: Vec<Node> = Vec::with_capacity(self.nodes);
+        order.extend((0..self.nodes as Node).filter(|&node| followers[node as usize] == 0));
+        let mut next = 0;
+        while next < order.len() {
+            let node = order[next];
+            next += 1;
+            for from in self.before(node) {
+                let left = &mut followers[from as usize];
+                *left -= 1;
+                if *left == 0 {
+                    order.push(from);
+                }
+            }
+        }
+        if order.len() < self.nodes {
+            return Err(stuck(&followers));
+        }
+        order.reverse();
+        Ok(order)
+    }
+
+    /// The same, taking of the nodes that may come last the one of the highest rank.
+    pub(super) fn sorted_by(&self, rank: impl Fn(Node) -> i64) -> Result<Vec<Node>, Vec<Node>> {
+        let mut followers = self.followers();
+        let free = (0..self.nodes as Node).filter(|&node| followers[node as usize] == 0);
+        let mut open: std::collections::BinaryHeap<(i64, Node)> =
+            free.map(|node| (rank(node), node)).collect();
+        let mut order: Vec<Node> = Vec::with_capacity(self.nodes);
+        while let Some((_, node)) = open.pop() {
+            order.push(node);
+            for from in self.before(node) {
+                let left = &mut followers[from as usize];
+                *left -= 1;
+                if *left == 0 {
+                    open.push((rank(from), from));
+                }
+            }
+        }
+        if order.len() < self.nodes {
+            return Err(stuck(&followers));
+        }
+        order.reverse();
+        Ok(order)
+    }
+
+    fn followers(&self) -> Vec<u32> {
+        let mut followers = vec![0u32; self.nodes];
+        for &from in &self.froms {
+            followers[from as usize] += 1;
+        }
+        for derived in &self.derived {
+            followers[derived.from as usize] += 1;
+        }
+        followers
+    }
+}
+
+fn stuck(followers: &[u32]) -> Vec<Node> {
+    (0..followers.len() as Node).filter(|&node| followers[node as usize] > 0).collect()
+}

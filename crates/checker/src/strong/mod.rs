@@ -1,0 +1,431 @@
+//! The strong levels: one order of begins and commits that explains every read.
+//!
+//! One pipeline for all of them. `versions` joins reads to versions and finds the
+//! orders of versions that are known; `sources` turn what is known into edges of one
+//! `graph` of events; a topological order of it is the guess. A history whose version
+//! orders are all known ends here. What the guess gets wrong is decided by the solver
+//! (`search`), which looks only at pairs of versions that an order gets wrong. If that
+//! is hard, `saturate` derives what follows from the known edges and the solver starts
+//! again. `cycle`, `explain` and `proof` say why a level does not hold.
+//!
+//! A level without session order is tried with it first: sessions are the best guess,
+//! and the graph is much harder without them. Only the edges of session order that a
+//! refutation rests on are given up.
+
+mod clocks;
+mod cover;
+mod cycle;
+mod explain;
+mod graph;
+mod model;
+mod proof;
+mod repeated;
+mod runs;
+mod saturate;
+mod search;
+mod sources;
+mod versions;
+mod witness;
+
+pub use sources::Sources;
+
+use crate::anomaly::{self, Anomaly};
+use crate::check::{Limits, Stage};
+use crate::level::Level;
+use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
+use clocks::Clocks;
+use cover::Cover;
+use cycle::{Premises, short_cycle};
+use explain::Explainer;
+use graph::{Edges, Graph};
+use hashbrown::HashSet;
+use isolde_certificate::Derivation;
+use isolde_history::{History, Index, Time, TxnId};
+use model::{Events, Model, Node};
+use proof::{ProofBuilder, certificate_node};
+use repeated::{Repeated, repeated_reads};
+use runs::Runs;
+use saturate::{Saturated, Saturation};
+use search::{Search, known_edges};
+use sources::{Initial, ReadsFrom, RealTimeOrder, SessionOrder, VersionOrder};
+use std::sync::Arc;
+use versions::Versions;
+use witness::guess;
+
+/// Levels that are decided here.
+pub(crate) fn levels() -> impl Iterator<Item = Level> {
+    model::MODELS.iter().map(|model| model.level)
+}
+
+/// What beside the history decides a strong level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which sources of version order are used.
+    pub sources: Sources,
+    /// How far clocks of clients may be apart, in nanoseconds.
+    pub clock_drift: Time,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { sources: Sources::ALL, clock_drift: 0 }
+    }
+}
+
+/// Decides a level, given that no read is wrong by itself at it.
+pub(crate) fn decide(
+    level: Level,
+    (history, index): (&History, &Index),
+    options: Options,
+    limits: &Limits<'_>,
+) -> Verdict {
+    let model = Model::of(level).expect("a level of this family");
+    if !model.real_time.is_empty() && !history.has_times() {
+        return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
+    }
+    (limits.observe)(Stage::Infer);
+    let versions = Versions::new(history, index, model, options.sources);
+    let repeated = match repeated_reads(model, &versions) {
+        Ok(repeated) => repeated,
+        Err(reason) => return Verdict::Unknown(Unknown::Unsupported(reason)),
+    };
+    let mut decision = Decision {
+        model,
+        versions: &versions,
+        repeated: &repeated,
+        options,
+        limits,
+        given_up: HashSet::new(),
+    };
+    decision.run()
+}
+
+/// Refutations that may cost edges of session order one by one; then all go at once.
+const GIVING_UP_MAX: usize = 32;
+/// Conflicts of the solver before saturation is tried: so many, and one in so many nodes.
+const CONFLICTS_FIRST: u64 = 2_000;
+const NODES_PER_CONFLICT: u64 = 20;
+/// Clocks may take this much memory where no limit was set.
+const CLOCK_BYTES_MAX: usize = 4 << 30;
+/// Clocks may take this much only to make an explanation shorter.
+const EXPLAINING_BYTES_MAX: usize = 512 << 20;
+
+struct Decision<'a> {
+    model: &'static Model,
+    versions: &'a Versions<'a>,
+    repeated: &'a [Repeated],
+    options: Options,
+    limits: &'a Limits<'a>,
+    /// Edges of session order, by their later end, that the guess does without.
+    given_up: HashSet<Node>,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Verdict(Verdict),
+    /// It rests on session order, which the level does not have.
+    GaveUp,
+}
+
+impl Decision<'_> {
+    fn run(&mut self) -> Verdict {
+        if let Some(&divergence) = self.versions.divergences.first() {
+            let empty = self.graph();
+            return self.diverged(divergence, &empty);
+        }
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            if attempts > GIVING_UP_MAX {
+                self.give_up_all();
+            }
+            if let Attempt::Verdict(verdict) = self.attempt() {
+                return verdict;
+            }
+        }
+    }
+
+    fn history(&self) -> &History {
+        self.versions.history
+    }
+
+    /// The graph of all known edges.
+    fn graph(&self) -> Graph {
+        let (model, versions) = (self.model, self.versions);
+        let (history, index) = (versions.history, versions.index);
+        let txns = history.txn_count();
+        let mut nodes = model.events_of(txns);
+        let initial = Initial::new(model, versions, nodes as Node);
+        nodes += initial.node_count();
+        let mut times: Vec<RealTimeOrder> = Vec::new();
+        for rule in model.real_time {
+            let drift = self.options.clock_drift;
+            let order = RealTimeOrder::new(model, rule, (history, index), drift, nodes as Node);
+            nodes += order.node_count();
+            times.push(order);
+        }
+        let reads = ReadsFrom { model, history, index };
+        let session = SessionOrder { model, history, index, given_up: &self.given_up };
+        let version_order = VersionOrder { model, versions };
+        let mut sources: Vec<&dyn Edges> = vec![&session, &reads, &version_order, &initial];
+        sources.extend(times.iter().map(|order| order as &dyn Edges));
+        Graph::new(model, txns, nodes, &sources)
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        let graph = self.graph();
+        (self.limits.observe)(Stage::Witness);
+        let open = self.versions.open_keys().next().is_some() || !self.repeated.is_empty();
+        let sorted = if open { guess(&graph, self.history()) } else { graph.sorted() };
+        let order = match sorted {
+            Ok(order) => order,
+            Err(stuck) => return self.cyclic(&graph, &stuck, None),
+        };
+        if !open {
+            return Attempt::Verdict(self.satisfied(&order));
+        }
+        if let Some(halt) = self.halt(graph.memory()) {
+            return Attempt::Verdict(halt);
+        }
+        self.solve(graph, &order)
+    }
+
+    fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
+        let most = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
+        match self.search(&graph, order, Some(most)) {
+            Searched::Satisfied(order) => return Attempt::Verdict(self.satisfied(&order)),
+            Searched::Violated(refuted) => return self.refuted(graph, &refuted),
+            Searched::Stopped(acyclic::Stop::Conflicts) => {}
+            Searched::Stopped(stop) => return Attempt::Verdict(limit(stop)),
+        }
+        (self.limits.observe)(Stage::Saturate);
+        let order = match self.saturate(&mut graph, order) {
+            (Saturated::Fixpoint(order), ..) => order,
+            (Saturated::Cyclic(stuck), clocks) => return self.cyclic(&graph, &stuck, clocks),
+            (Saturated::Stopped, _) => {
+                return Attempt::Verdict(limit(acyclic::Stop::Asked));
+            }
+        };
+        match self.search(&graph, &order, None) {
+            Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
+            Searched::Violated(refuted) => self.refuted(graph, &refuted),
+            Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
+        }
+    }
+
+    fn search(&self, graph: &Graph, order: &[Node], conflicts_max: Option<u64>) -> Searched {
+        (self.limits.observe)(Stage::Solve);
+        let mut solver = acyclic::Solver::new(order, known_edges(graph))
+            .expect("an order that every edge agrees with");
+        let mut search = Search::new(self.model, self.versions, self.repeated);
+        search.begin(&mut solver);
+        let used = graph.memory() + self.versions.memory();
+        let limits = acyclic::Limits {
+            stop: self.limits.stop,
+            memory_bytes_max: self.limits.working_bytes_max.map(|most| most.saturating_sub(used)),
+            conflicts_max,
+        };
+        let answer = solver.solve(&mut search, &limits);
+        let counts = solver.statistics();
+        (self.limits.observe)(Stage::Solved {
+            choices: counts.choices,
+            conflicts: counts.conflicts,
+        });
+        match answer {
+            acyclic::Answer::Satisfied => Searched::Satisfied(in_order(solver.positions())),
+            acyclic::Answer::Violated(refutation) => {
+                Searched::Violated(Refuted { refutation, asked: search.asked })
+            }
+            acyclic::Answer::Stopped(stop) => Searched::Stopped(stop),
+        }
+    }
+
+    /// Derives what follows; with the clocks of the last round.
+    fn saturate(&self, graph: &mut Graph, order: &[Node]) -> (Saturated, Option<(Clocks, Cover)>) {
+        let cover = self.cover(graph, order, CLOCK_BYTES_MAX);
+        let runs = Runs::new(self.versions, &cover);
+        let clocks = Clocks::new(graph, &cover);
+        let mut saturation =
+            Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+        let saturated = saturation.run(graph, order.to_vec(), None, self.limits);
+        let (rounds, derived) = (saturation.rounds as u64, graph.derived.len() as u64);
+        (self.limits.observe)(Stage::Saturated { rounds, derived });
+        let clocks = saturation.clocks;
+        (saturated, Some((clocks, cover)))
+    }
+
+    fn cover(&self, graph: &Graph, order: &[Node], bytes_max: usize) -> Cover {
+        let (history, index) = (self.versions.history, self.versions.index);
+        let bytes_max = self.limits.working_bytes_max.map_or(bytes_max, |most| most / 2);
+        let per_chain = Clocks::bytes(graph.node_count(), 1, self.model.events).max(1);
+        let chains_max = (bytes_max / per_chain).clamp(1, 1 << 14);
+        if self.given_up.is_empty() && history.session_count() <= chains_max {
+            return Cover::sessions(history);
+        }
+        Cover::greedy((history, index), graph, order, chains_max)
+    }
+
+    /// A cycle of edges among nodes that no order fits.
+    fn cyclic(
+        &mut self,
+        graph: &Graph,
+        stuck: &[Node],
+        clocks: Option<(Clocks, Cover)>,
+    ) -> Attempt {
+        let steps = short_cycle(graph, stuck);
+        let premises =
+            || Premises { graph, clocks: clocks.as_ref().map(|(clocks, cover)| (clocks, cover)) };
+        let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
+        if !self.model.session && self.give_up(&proof) {
+            return Attempt::GaveUp;
+        }
+        (self.limits.observe)(Stage::Explain);
+        let explainer =
+            Explainer { model: self.model, versions: self.versions, premises: premises() };
+        let anomaly = anomaly::of_event_cycle(self.history(), explainer.cycle(&steps));
+        Attempt::Verdict(violated(anomaly, proof))
+    }
+
+    /// No order of versions fits: as a cycle if saturation of what the refutation is
+    /// about finds one, else by cases.
+    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Attempt {
+        (self.limits.observe)(Stage::Explain);
+        let Refuted { refutation, asked } = refuted;
+        let proof = {
+            let premises = Premises { graph: &graph, clocks: None };
+            ProofBuilder::new(self.model, self.versions, premises).of_search(refutation, asked)
+        };
+        if !self.model.session && self.give_up(&proof) {
+            return Attempt::GaveUp;
+        }
+        let order = graph.sorted().expect("the solver began with an order");
+        if let Some(attempt) = self.focused(&mut graph, &order, refutation) {
+            return attempt;
+        }
+        let premises = Premises { graph: &graph, clocks: None };
+        let explainer = Explainer { model: self.model, versions: self.versions, premises };
+        let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
+        Attempt::Verdict(violated(anomaly, proof))
+    }
+
+    /// Saturates with the transactions of a refutation alone.
+    fn focused(
+        &mut self,
+        graph: &mut Graph,
+        order: &[Node],
+        refutation: &acyclic::Refutation,
+    ) -> Option<Attempt> {
+        let events = self.model.events_of(self.history().txn_count()) as Node;
+        let nodes = refutation.steps.iter().flat_map(|step| match step {
+            acyclic::Step::Cycle { path } => path.as_slice(),
+            _ => &[],
+        });
+        let mut focus: Vec<TxnId> = nodes
+            .flat_map(|edge| [edge.from, edge.to])
+            .filter(|&node| node < events)
+            .map(|node| self.model.txn(node))
+            .collect();
+        focus.sort_unstable();
+        focus.dedup();
+        let cover = self.cover(graph, order, EXPLAINING_BYTES_MAX);
+        let runs = Runs::new(self.versions, &cover);
+        let clocks = Clocks::new(graph, &cover);
+        let mut saturation =
+            Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+        let saturated = saturation.run(graph, order.to_vec(), Some(&focus), self.limits);
+        let clocks = saturation.clocks;
+        let Saturated::Cyclic(stuck) = saturated else { return None };
+        Some(self.cyclic(graph, &stuck, Some((clocks, cover))))
+    }
+
+    /// Gives up the edges of session order that a proof uses; whether there are any.
+    fn give_up(&mut self, proof: &Derivation) -> bool {
+        let mut found = false;
+        for step in &proof.steps {
+            if step.rule == isolde_certificate::Rule::Session {
+                self.given_up.insert(self.model.begin(step.to.txn()));
+                found = true;
+            }
+        }
+        found
+    }
+
+    fn give_up_all(&mut self) {
+        let all = self.versions.history.txns().map(|txn| self.model.begin(txn));
+        self.given_up.extend(all);
+    }
+
+    fn diverged(&self, divergence: versions::Divergence, graph: &Graph) -> Verdict {
+        let versions = self.versions;
+        let versions::Divergence { first, second } = divergence;
+        let (one, other) = (versions.reader(first), versions.reader(second));
+        let edge = |before, after, read| {
+            let it = versions.index.read(read);
+            let reason = Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() };
+            Edge { before, after, reason }
+        };
+        let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
+        let premises = Premises { graph, clocks: None };
+        let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
+        violated(anomaly::of_event_cycle(versions.history, cycle), proof)
+    }
+
+    fn satisfied(&self, order: &[Node]) -> Verdict {
+        let events = self.model.events_of(self.history().txn_count()) as Node;
+        let counted =
+            |node: &Node| *node < events && self.versions.index.is_counted(self.model.txn(*node));
+        let events = order.iter().copied().filter(counted);
+        Verdict::Satisfied(match self.model.events {
+            Events::One => Satisfied::Order(events.map(|node| self.model.txn(node)).collect()),
+            Events::Two => {
+                Satisfied::Events(events.map(|node| certificate_node(self.model, node)).collect())
+            }
+        })
+    }
+
+    /// A verdict if a limit is reached.
+    fn halt(&self, bytes: usize) -> Option<Verdict> {
+        if (self.limits.stop)() {
+            return Some(limit(acyclic::Stop::Asked));
+        }
+        let most = self.limits.working_bytes_max?;
+        (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory))
+    }
+}
+
+/// What came of a search.
+enum Searched {
+    Satisfied(Vec<Node>),
+    Violated(Refuted),
+    Stopped(acyclic::Stop),
+}
+
+struct Refuted {
+    refutation: acyclic::Refutation,
+    asked: search::Asked,
+}
+
+fn violated(anomaly: Anomaly, proof: Derivation) -> Verdict {
+    Verdict::Violated(Violated {
+        anomalies: vec![anomaly],
+        settled_by: None,
+        proof: Some(Arc::new(proof)),
+    })
+}
+
+fn limit(stop: acyclic::Stop) -> Verdict {
+    Verdict::Unknown(Unknown::Limit(match stop {
+        acyclic::Stop::Asked => "the time limit was reached".into(),
+        acyclic::Stop::Memory => "the memory limit was reached".into(),
+        acyclic::Stop::Conflicts => "the search was given up".into(),
+    }))
+}
+
+/// Nodes by their positions.
+fn in_order(positions: &[u32]) -> Vec<Node> {
+    let mut order = vec![0; positions.len()];
+    for (node, &position) in positions.iter().enumerate() {
+        order[position as usize] = node as Node;
+    }
+    order
+}

@@ -1,0 +1,384 @@
+//! Refutations as certificates: every edge with the rule it follows from, premises
+//! before conclusions.
+
+use super::cycle::{Premises, Step};
+use super::graph::{Rule, Why};
+use super::model::{Events, Model, Node, Writers};
+use super::search::Variable;
+use super::versions::{ShownBy, Slot, Versions};
+use hashbrown::HashMap;
+use isolde_certificate as certificate;
+use isolde_certificate::{Clause, Derivation, End, Link, StepId};
+use isolde_history::{ReadId, TxnId, VersionEvidence};
+use std::collections::BTreeMap;
+
+/// What a derivation is made from.
+pub(super) struct ProofBuilder<'a> {
+    model: &'static Model,
+    versions: &'a Versions<'a>,
+    premises: Premises<'a>,
+    steps: Vec<certificate::Step>,
+    /// Where known edges stand among the steps.
+    known: HashMap<(certificate::Node, certificate::Node, Why), StepId>,
+    /// Where derived edges stand among the steps.
+    derived: HashMap<u32, StepId>,
+}
+
+impl<'a> ProofBuilder<'a> {
+    pub(super) fn new(
+        model: &'static Model,
+        versions: &'a Versions<'a>,
+        premises: Premises<'a>,
+    ) -> Self {
+        ProofBuilder {
+            model,
+            versions,
+            premises,
+            steps: Vec::new(),
+            known: HashMap::new(),
+            derived: HashMap::new(),
+        }
+    }
+
+    /// The proof that a closed path makes.
+    pub(super) fn of_cycle(mut self, steps: &[Step]) -> Derivation {
+        let steps = self.turned(steps);
+        self.derive_all(&steps);
+        let path = self.path(&steps);
+        Derivation { steps: self.steps, end: End::Cycle(path) }
+    }
+
+    /// The proof that two writers of one version make.
+    pub(super) fn of_divergence(mut self, first: ReadId, second: ReadId) -> Derivation {
+        let one = self.replaces(first, second);
+        let other = self.replaces(second, first);
+        let (early, late) = (self.versions.reader(first), self.versions.reader(second));
+        let before = match self.model.events {
+            Events::One => one,
+            Events::Two => {
+                let key = self.versions.index.read(first).key;
+                let rule = certificate::Rule::Pair { key, path: vec![one] };
+                self.add(self.model.commit(early), self.model.begin(late), rule)
+            }
+        };
+        Derivation { steps: self.steps, end: End::Cycle(vec![before, other]) }
+    }
+
+    /// The reader of one read begins before the reader of the other, which replaces the
+    /// version that both saw, commits.
+    fn replaces(&mut self, read: ReadId, replacing: ReadId) -> StepId {
+        let it = self.versions.index.read(read);
+        let (reader, replacer) = (self.versions.reader(read), self.versions.reader(replacing));
+        let (from, to) = (self.model.begin(reader), self.model.commit(replacer));
+        let seen = self.versions.seen[read.0 as usize];
+        if seen == super::versions::INITIAL_SLOT {
+            let rule = certificate::Rule::InitialRead { read: it.op, key: it.key };
+            return self.add(from, to, rule);
+        }
+        let writer = self.model.commit(self.versions.writer(seen));
+        let step =
+            Step { from: writer, to: self.model.begin(replacer), why: Why::ReadsFrom(replacing) };
+        let path = vec![self.event_step(step)];
+        let rule = certificate::Rule::AntiDependency { read: it.op, key: it.key, path };
+        self.add(from, to, rule)
+    }
+
+    /// The proof that a refutation of the solver makes: closed paths of graph edges and
+    /// assumptions, and what follows from them.
+    pub(super) fn of_search(
+        mut self,
+        refutation: &acyclic::Refutation,
+        search: &super::search::Asked,
+    ) -> Derivation {
+        let cycles: Vec<Vec<Step>> = refutation
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                acyclic::Step::Cycle { path } => Some(self.known_steps(path)),
+                _ => None,
+            })
+            .collect();
+        self.derive_all(&cycles.concat());
+        let mut names = Names::default();
+        let mut clauses = Vec::with_capacity(refutation.steps.len());
+        for step in &refutation.steps {
+            clauses.push(match step {
+                acyclic::Step::Cycle { path } => Clause::Cycle(self.links(path, &mut names)),
+                acyclic::Step::Input { tag, literals } => {
+                    for &literal in literals {
+                        let _ = names.of(literal);
+                    }
+                    search.clauses[*tag as usize].clone()
+                }
+                acyclic::Step::Lemma { literals } => {
+                    Clause::Lemma(literals.iter().map(|&literal| names.of(literal)).collect())
+                }
+            });
+        }
+        let variables =
+            names.choices.iter().map(|&choice| self.variable(search.variables[choice])).collect();
+        let end = End::Search(certificate::Search { variables, clauses });
+        Derivation { steps: self.steps, end }
+    }
+
+    fn variable(&self, variable: Variable) -> certificate::Variable {
+        match variable {
+            Variable::Pair(pair) => certificate::Variable::Order {
+                key: self.versions.key_of(pair.first),
+                first: self.versions.writer(pair.first),
+                second: self.versions.writer(pair.second),
+            },
+            Variable::Origin(origin) => certificate::Variable::Origin(origin),
+            Variable::Before { from, to } => {
+                certificate::Variable::Before { from: self.node(from), to: self.node(to) }
+            }
+        }
+    }
+
+    /// The known edges of a path of the solver.
+    pub(super) fn known_steps(&self, path: &[acyclic::PathEdge]) -> Vec<Step> {
+        path.iter()
+            .filter(|edge| edge.literal.is_none())
+            .map(|edge| self.premises.step(edge.from, edge.to))
+            .collect()
+    }
+
+    fn links(&mut self, path: &[acyclic::PathEdge], names: &mut Names) -> Vec<Link> {
+        let events = self.events();
+        let first = path.iter().position(|edge| edge.from < events).unwrap_or(0);
+        let mut links = Vec::new();
+        let mut known: Vec<Step> = Vec::new();
+        for edge in path[first..].iter().chain(&path[..first]) {
+            match edge.literal {
+                None => known.push(self.premises.step(edge.from, edge.to)),
+                Some(literal) => {
+                    links.extend(self.path(&known).into_iter().map(Link::Step));
+                    known.clear();
+                    links.push(Link::Literal {
+                        literal: names.of(literal),
+                        from: self.node(edge.from),
+                        to: self.node(edge.to),
+                    });
+                }
+            }
+        }
+        links.extend(self.path(&known).into_iter().map(Link::Step));
+        links
+    }
+
+    fn events(&self) -> Node {
+        self.model.events_of(self.versions.history.txn_count()) as Node
+    }
+
+    /// The same closed path from an event on.
+    fn turned(&self, steps: &[Step]) -> Vec<Step> {
+        let events = self.events();
+        let first = steps.iter().position(|step| step.from < events).unwrap_or(0);
+        steps[first..].iter().chain(&steps[..first]).copied().collect()
+    }
+
+    /// Adds the derived edges among `steps`, and all that they need, oldest first.
+    fn derive_all(&mut self, steps: &[Step]) {
+        let mut premises: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
+        let places = |steps: &[Step]| -> Vec<u32> {
+            let place = |step: &Step| match step.why {
+                Why::Derived(place) => Some(place),
+                _ => None,
+            };
+            steps.iter().filter_map(place).collect()
+        };
+        let mut open = places(steps);
+        while let Some(place) = open.pop() {
+            if self.derived.contains_key(&place) || premises.contains_key(&place) {
+                continue;
+            }
+            let path = self.premise(place);
+            open.extend(places(&path));
+            premises.insert(place, path);
+        }
+        for (place, path) in premises {
+            let derived = self.premises.graph.derived[place as usize];
+            let path = self.path(&path);
+            let read = |read: ReadId| self.versions.index.read(read);
+            let rule = match derived.rule {
+                Rule::Visible { read: by, .. } => {
+                    certificate::Rule::Visible { read: read(by).op, key: read(by).key, path }
+                }
+                Rule::Pair { before, .. } => {
+                    certificate::Rule::Pair { key: self.versions.key_of(before), path }
+                }
+                Rule::Anti { read: by, .. } => {
+                    certificate::Rule::AntiDependency { read: read(by).op, key: read(by).key, path }
+                }
+            };
+            let id = self.add(derived.from, derived.to, rule);
+            self.derived.insert(place, id);
+        }
+    }
+
+    fn premise(&self, place: u32) -> Vec<Step> {
+        let (start, end) = premise_ends(
+            self.model,
+            self.versions,
+            self.premises.graph.derived[place as usize].rule,
+        );
+        self.premises.path(start, end, place)
+    }
+
+    /// A path of events as steps. Begins before commits need none, and edges through
+    /// points are one step.
+    fn path(&mut self, steps: &[Step]) -> Vec<StepId> {
+        let events = self.events();
+        let mut ids = Vec::new();
+        let mut at = 0;
+        while at < steps.len() {
+            let first = steps[at];
+            while steps[at].to >= events && at + 1 < steps.len() {
+                at += 1;
+            }
+            if first.why != Why::Begins {
+                ids.push(self.event_step(Step { to: steps[at].to, ..first }));
+            }
+            at += 1;
+        }
+        ids
+    }
+
+    /// An edge from event to event.
+    fn event_step(&mut self, step: Step) -> StepId {
+        if let Why::Derived(place) = step.why {
+            return self.derived[&place];
+        }
+        let name = (self.node(step.from), self.node(step.to), step.why);
+        if let Some(&id) = self.known.get(&name) {
+            return id;
+        }
+        let rule = self.known_rule(step);
+        let id = self.add(step.from, step.to, rule);
+        self.known.insert(name, id);
+        id
+    }
+
+    fn known_rule(&mut self, step: Step) -> certificate::Rule {
+        let versions = self.versions;
+        let it = |read: ReadId| versions.index.read(read);
+        match step.why {
+            Why::Session => certificate::Rule::Session,
+            Why::RealTime => certificate::Rule::RealTime,
+            Why::ReadsFrom(read) => {
+                certificate::Rule::ReadsFrom { read: it(read).op, key: it(read).key }
+            }
+            Why::Replaced(read) => {
+                let path = self.link(versions.seen[read.0 as usize], self.model.txn(step.to));
+                certificate::Rule::AntiDependency { read: it(read).op, key: it(read).key, path }
+            }
+            Why::Step(place) => version_rule(versions, place),
+            Why::InitialRead(read) => {
+                let (op, key) = (it(read).op, it(read).key);
+                let initial = certificate::Rule::InitialRead { read: op, key };
+                let reader = versions.reader(read);
+                let after = self.model.txn(step.to);
+                if self.model.events == Events::Two && step.from == self.model.commit(reader) {
+                    let (from, to) = (self.model.begin(reader), self.model.commit(after));
+                    let path = vec![self.add(from, to, initial)];
+                    certificate::Rule::Pair { key, path }
+                } else {
+                    initial
+                }
+            }
+            Why::Begins | Why::FirstVersion(_) | Why::Derived(_) => {
+                unreachable!("no step of its own")
+            }
+        }
+    }
+
+    /// The link from a version to the one by `replacer`.
+    fn link(&mut self, seen: Slot, replacer: TxnId) -> Vec<StepId> {
+        let versions = self.versions;
+        let link = versions
+            .links(seen)
+            .find(|link| versions.writer(link.after) == replacer)
+            .expect("the link that replaced what was read");
+        let from = self.model.commit(versions.writer(seen));
+        let step = match link.shown_by {
+            ShownBy::Read(read) => {
+                Step { from, to: self.model.begin(replacer), why: Why::ReadsFrom(read) }
+            }
+            ShownBy::Step(place) => {
+                Step { from, to: self.model.next_writer(replacer), why: Why::Step(place) }
+            }
+        };
+        vec![self.event_step(step)]
+    }
+
+    fn add(&mut self, from: Node, to: Node, rule: certificate::Rule) -> StepId {
+        let id = StepId(self.steps.len() as u32);
+        self.steps.push(certificate::Step { from: self.node(from), to: self.node(to), rule });
+        id
+    }
+
+    fn node(&self, node: Node) -> certificate::Node {
+        certificate_node(self.model, node)
+    }
+}
+
+/// Literals in the order they are needed.
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<usize, u32>,
+    /// By variable: the choice.
+    choices: Vec<usize>,
+}
+
+impl Names {
+    fn of(&mut self, literal: acyclic::Literal) -> certificate::Literal {
+        let choice = literal.choice().index();
+        let variable = *self.numbers.entry(choice).or_insert_with(|| {
+            self.choices.push(choice);
+            self.choices.len() as u32 - 1
+        });
+        match literal.phase() {
+            acyclic::Phase::Yes => certificate::Literal::yes(variable),
+            acyclic::Phase::No => certificate::Literal::no(variable),
+        }
+    }
+}
+
+/// An event as certificates name it.
+pub(super) fn certificate_node(model: &Model, node: Node) -> certificate::Node {
+    let txn = model.txn(node);
+    match model.events {
+        Events::Two if model.begin(txn) == node => certificate::Node::begin(txn),
+        _ => certificate::Node::commit(txn),
+    }
+}
+
+/// The ends of the path that a rule's conclusion needs.
+pub(super) fn premise_ends(model: &Model, versions: &Versions<'_>, rule: Rule) -> (Node, Node) {
+    match rule {
+        Rule::Visible { read, other } => {
+            (model.commit(versions.writer(other)), model.begin(versions.reader(read)))
+        }
+        Rule::Pair { before, after } => {
+            (model.begin(versions.writer(before)), model.commit(versions.writer(after)))
+        }
+        Rule::Anti { read, later } => {
+            let writer = versions.writer(versions.seen[read.0 as usize]);
+            let start = match model.writers {
+                Writers::Apart => model.begin(writer),
+                Writers::Overlap => model.commit(writer),
+            };
+            (start, model.commit(versions.writer(later)))
+        }
+    }
+}
+
+fn version_rule(versions: &Versions<'_>, place: u32) -> certificate::Rule {
+    let step = versions.index.steps()[place as usize];
+    match step.evidence {
+        VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
+            certificate::Rule::ListOrder { read, key: step.key }
+        }
+        VersionEvidence::Given => certificate::Rule::GivenOrder { key: step.key },
+    }
+}

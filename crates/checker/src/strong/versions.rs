@@ -1,0 +1,370 @@
+//! The versions of every key: who wrote and read them, and which are known to follow
+//! which.
+//!
+//! A *slot* is one version: a key and a counted transaction that writes it. Slots of a
+//! key lie together, in the order of their writers' ids. A *link* between two slots of
+//! a key says that the first was installed before the second: the second's writer read
+//! the first (read-modify-write [MTC, Cobra]), a list shows it [Elle], or the database
+//! said so [Emme, King Cobra]. A key whose links form one path through all its slots is
+//! *settled*: nothing about it is left to find out.
+
+use super::model::{Model, Protected};
+use super::sources::Sources;
+use isolde_history::{
+    ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, VersionEvidence,
+};
+use std::ops::Range;
+
+/// A version, as its place among the writers of all keys.
+pub(super) type Slot = u32;
+
+/// The slot of a read that is not protected or whose writer is not known.
+pub(super) const NO_SLOT: Slot = u32::MAX;
+/// The slot of a read of the initial version.
+pub(super) const INITIAL_SLOT: Slot = u32::MAX - 1;
+
+/// What is known to follow a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) before: Slot,
+    pub(super) after: Slot,
+    pub(super) shown_by: ShownBy,
+}
+
+/// What shows a [`Link`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownBy {
+    /// The later writer's read of the earlier version.
+    Read(ReadId),
+    /// An entry of [`Index::steps`].
+    Step(u32),
+}
+
+/// Two writers that replaced the same version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Divergence {
+    pub(super) first: ReadId,
+    pub(super) second: ReadId,
+}
+
+/// See the module's documentation.
+pub(super) struct Versions<'a> {
+    pub(super) history: &'a History,
+    pub(super) index: &'a Index,
+    /// Per external read, the slot it saw, if the read is protected.
+    pub(super) seen: Vec<Slot>,
+    /// Per external read, its transaction.
+    pub(super) readers: Vec<TxnId>,
+    /// Per slot, where its reads start in `slot_reads`.
+    slot_starts: Vec<u32>,
+    slot_reads: Vec<ReadId>,
+    /// Protected reads of initial versions, by key.
+    initial_reads: Vec<(KeyId, ReadId)>,
+    /// Per slot, a slot known to follow it: [`NO_SLOT`] if none.
+    next: Vec<Slot>,
+    /// Links beyond the one in `next`, sorted by their earlier end.
+    pub(super) more_links: Vec<Link>,
+    /// Per slot, whether a link leads to it.
+    pub(super) followed: Vec<bool>,
+    /// What shows the link in `next`; only kept if some link is not a read.
+    next_shown: Vec<ShownBy>,
+    pub(super) divergences: Vec<Divergence>,
+    /// Per key, whether its order is known.
+    pub(super) settled: Vec<bool>,
+    /// Per key, the read of its initial version by a transaction that also writes it.
+    pub(super) initial_rewriter: Vec<Option<ReadId>>,
+}
+
+impl<'a> Versions<'a> {
+    /// Finds versions, readers and links as `model` and `sources` say.
+    pub(super) fn new(
+        history: &'a History,
+        index: &'a Index,
+        model: &Model,
+        sources: Sources,
+    ) -> Self {
+        let slots = index.writers().len();
+        let mut versions = Versions {
+            history,
+            index,
+            seen: vec![NO_SLOT; index.read_count()],
+            readers: vec![TxnId(0); index.read_count()],
+            slot_starts: Vec::new(),
+            slot_reads: Vec::new(),
+            initial_reads: Vec::new(),
+            next: vec![NO_SLOT; slots],
+            more_links: Vec::new(),
+            followed: vec![false; slots],
+            next_shown: Vec::new(),
+            divergences: Vec::new(),
+            settled: Vec::new(),
+            initial_rewriter: Vec::new(),
+        };
+        versions.find_seen(model);
+        versions.group_reads();
+        versions.find_links(model, sources);
+        versions.find_settled();
+        versions
+    }
+
+    fn find_seen(&mut self, model: &Model) {
+        let index = self.index;
+        for txn in self.history.txns() {
+            for read in index.read_range(txn) {
+                self.readers[read as usize] = txn;
+                let it = index.read(ReadId(read));
+                if self.is_protected(model, txn, &it) {
+                    self.seen[read as usize] = match it.origin {
+                        Origin::Txn(writer) => self.slot(it.key, writer).unwrap_or(NO_SLOT),
+                        Origin::Initial => INITIAL_SLOT,
+                        Origin::Several | Origin::Nobody => NO_SLOT,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Whether a read has anti-dependencies.
+    pub(super) fn is_protected(&self, model: &Model, reader: TxnId, read: &ExternalRead) -> bool {
+        let is_item = || {
+            let kind = self.history.op(read.op).kind;
+            !matches!(kind, OpKind::PredicateRead | OpKind::PredicateUpdate)
+        };
+        match model.protected {
+            Protected::Everything => true,
+            Protected::Items => is_item(),
+            Protected::RewrittenItems => is_item() && self.index.writes(reader, read.key),
+        }
+    }
+
+    fn group_reads(&mut self) {
+        let mut starts = vec![0u32; self.next.len() + 1];
+        for &slot in self.seen.iter().filter(|&&slot| slot < INITIAL_SLOT) {
+            starts[slot as usize + 1] += 1;
+        }
+        for slot in 1..starts.len() {
+            starts[slot] += starts[slot - 1];
+        }
+        let mut reads = vec![ReadId(0); *starts.last().expect("one more than slots") as usize];
+        let mut at = starts.clone();
+        for (read, &slot) in self.seen.iter().enumerate() {
+            if slot < INITIAL_SLOT {
+                let place = &mut at[slot as usize];
+                reads[*place as usize] = ReadId(read as u32);
+                *place += 1;
+            } else if slot == INITIAL_SLOT {
+                let key = self.index.read(ReadId(read as u32)).key;
+                self.initial_reads.push((key, ReadId(read as u32)));
+            }
+        }
+        self.initial_reads.sort_unstable();
+        self.slot_starts = starts;
+        self.slot_reads = reads;
+    }
+
+    fn find_links(&mut self, model: &Model, sources: Sources) {
+        self.initial_rewriter = vec![None; self.history.key_count()];
+        for read in 0..self.seen.len() {
+            self.link_rewriter(model, sources, ReadId(read as u32));
+        }
+        let steps = self.index.steps();
+        if !steps.is_empty() {
+            self.next_shown = vec![ShownBy::Step(0); self.next.len()];
+            for slot in 0..self.next.len() {
+                if let Some(ShownBy::Read(read)) = self.read_link(slot as Slot) {
+                    self.next_shown[slot] = ShownBy::Read(read);
+                }
+            }
+        }
+        for (place, step) in steps.iter().enumerate() {
+            let used = match step.evidence {
+                VersionEvidence::ListRead(_) | VersionEvidence::NotInList(_) => sources.lists,
+                VersionEvidence::Given => sources.given,
+            };
+            let ends = (self.slot(step.key, step.before), self.slot(step.key, step.after));
+            if let (true, (Some(before), Some(after))) = (used, ends) {
+                self.link(Link { before, after, shown_by: ShownBy::Step(place as u32) });
+            }
+        }
+        self.more_links.sort_unstable_by_key(|link| (link.before, link.after));
+        self.more_links.dedup_by_key(|link| (link.before, link.after));
+    }
+
+    /// A transaction that reads a version and writes the key installs a later one.
+    fn link_rewriter(&mut self, model: &Model, sources: Sources, read: ReadId) {
+        let seen = self.seen[read.0 as usize];
+        let reader = self.readers[read.0 as usize];
+        let key = self.index.read(read).key;
+        if seen == NO_SLOT || !self.index.writes(reader, key) {
+            return;
+        }
+        let own = self.slot(key, reader).expect("it writes the key");
+        if seen == INITIAL_SLOT {
+            match self.initial_rewriter[key.index()] {
+                Some(first) if self.readers[first.0 as usize] != reader => {
+                    self.diverge(model, first, read);
+                }
+                Some(_) => {}
+                None => self.initial_rewriter[key.index()] = Some(read),
+            }
+            return;
+        }
+        if !sources.read_modify_write {
+            return;
+        }
+        if let Some(ShownBy::Read(first)) = self.read_link(seen)
+            && self.readers[first.0 as usize] != reader
+        {
+            self.diverge(model, first, read);
+        }
+        self.link(Link { before: seen, after: own, shown_by: ShownBy::Read(read) });
+    }
+
+    fn diverge(&mut self, model: &Model, first: ReadId, second: ReadId) {
+        if model.forbids_divergence() {
+            self.divergences.push(Divergence { first, second });
+        }
+    }
+
+    fn link(&mut self, link: Link) {
+        let next = &mut self.next[link.before as usize];
+        if *next == link.after {
+            return;
+        }
+        self.followed[link.after as usize] = true;
+        if *next == NO_SLOT {
+            *next = link.after;
+            if let (ShownBy::Step(_), Some(shown)) =
+                (link.shown_by, self.next_shown.get_mut(link.before as usize))
+            {
+                *shown = link.shown_by;
+            }
+        } else {
+            self.more_links.push(link);
+        }
+    }
+
+    /// The read that shows the link in `next`, if a read shows it.
+    fn read_link(&self, slot: Slot) -> Option<ShownBy> {
+        let next = self.next[slot as usize];
+        if next == NO_SLOT {
+            return None;
+        }
+        let rewriter = self.writer(next);
+        self.reads_of(slot)
+            .iter()
+            .find(|read| self.readers[read.0 as usize] == rewriter)
+            .map(|&read| ShownBy::Read(read))
+    }
+
+    /// Links from a slot.
+    pub(super) fn links(&self, slot: Slot) -> impl Iterator<Item = Link> {
+        let first = (self.next[slot as usize] != NO_SLOT).then(|| Link {
+            before: slot,
+            after: self.next[slot as usize],
+            shown_by: match self.next_shown.get(slot as usize) {
+                Some(&shown) => shown,
+                None => self.read_link(slot).expect("only reads give links"),
+            },
+        });
+        first.into_iter().chain(self.further_links(slot).iter().copied())
+    }
+
+    /// Slots known to follow a slot.
+    #[inline]
+    pub(super) fn following(&self, slot: Slot) -> impl Iterator<Item = Slot> {
+        let next = self.next[slot as usize];
+        let more = self.further_links(slot).iter().map(|link| link.after);
+        (next != NO_SLOT).then_some(next).into_iter().chain(more)
+    }
+
+    #[inline]
+    fn further_links(&self, slot: Slot) -> &[Link] {
+        if self.more_links.is_empty() {
+            return &[];
+        }
+        let start = self.more_links.partition_point(|link| link.before < slot);
+        let length = self.more_links[start..].partition_point(|link| link.before == slot);
+        &self.more_links[start..start + length]
+    }
+
+    fn find_settled(&mut self) {
+        self.settled = vec![true; self.history.key_count()];
+        for key in self.history.keys() {
+            let slots = self.slots_of(key);
+            if slots.len() < 2 {
+                continue;
+            }
+            let linked = slots.clone().filter(|&slot| self.followed[slot as usize]).count();
+            self.settled[key.index()] = linked + 1 == slots.len()
+                && slots.clone().all(|slot| self.further_links(slot).is_empty())
+                && slots.clone().filter(|&slot| self.next[slot as usize] == NO_SLOT).count() == 1;
+        }
+    }
+
+    /// The slots of a key.
+    #[inline]
+    pub(super) fn slots_of(&self, key: KeyId) -> Range<Slot> {
+        let range = self.index.writer_range(key);
+        range.start as Slot..range.end as Slot
+    }
+
+    /// The slot of a writer of a key.
+    #[inline]
+    pub(super) fn slot(&self, key: KeyId, writer: TxnId) -> Option<Slot> {
+        let start = self.index.writer_range(key).start;
+        let place = self.index.writers_of(key).binary_search(&writer).ok()?;
+        Some((start + place) as Slot)
+    }
+
+    /// The transaction that wrote a version.
+    #[inline]
+    pub(super) fn writer(&self, slot: Slot) -> TxnId {
+        self.index.writers()[slot as usize]
+    }
+
+    /// The protected reads of a version, in the order of their readers.
+    #[inline]
+    pub(super) fn reads_of(&self, slot: Slot) -> &[ReadId] {
+        let range = self.slot_starts[slot as usize]..self.slot_starts[slot as usize + 1];
+        &self.slot_reads[range.start as usize..range.end as usize]
+    }
+
+    /// The protected reads of initial versions, key by key.
+    pub(super) fn initial_reads(&self) -> &[(KeyId, ReadId)] {
+        &self.initial_reads
+    }
+
+    /// The transaction of a read.
+    #[inline]
+    pub(super) fn reader(&self, read: ReadId) -> TxnId {
+        self.readers[read.0 as usize]
+    }
+
+    /// The key of a slot.
+    pub(super) fn key_of(&self, slot: Slot) -> KeyId {
+        let starts = |key: usize| self.index.writer_range(KeyId(key as u32)).end <= slot as usize;
+        let (mut low, mut high) = (0, self.history.key_count());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if starts(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        KeyId(low as u32)
+    }
+
+    /// Keys whose order is not known.
+    pub(super) fn open_keys(&self) -> impl Iterator<Item = KeyId> {
+        self.history.keys().filter(|key| !self.settled[key.index()])
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        4 * (self.seen.len() + self.readers.len() + self.slot_starts.len() + self.slot_reads.len())
+            + 5 * self.next.len()
+            + 9 * self.settled.len()
+    }
+}

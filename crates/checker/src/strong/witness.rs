@@ -1,0 +1,84 @@
+//! Whether an order of events explains every read: the guess and its check.
+//!
+//! An order of events gives each key an order of versions, that of their commits. It
+//! is a witness if no two writers of a key overlap (where the level forbids it) and
+//! every reader begins before the version it saw is replaced. Settled keys are right
+//! in every order that agrees with the known edges.
+
+use super::graph::Graph;
+use super::model::{Events, Model, Node, Writers};
+use super::versions::{Slot, Versions};
+use isolde_history::{History, KeyId};
+
+/// Two versions of a key whose order has to be decided; `first` comes first in the
+/// order that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Pair {
+    pub(super) first: Slot,
+    pub(super) second: Slot,
+}
+
+/// At most so many versions between a read and what it saw become pairs at once.
+const BETWEEN_MAX: usize = 8;
+
+/// Finds what an order of events does not explain.
+pub(super) struct Witness<'a> {
+    pub(super) model: &'static Model,
+    pub(super) versions: &'a Versions<'a>,
+    /// Versions of the key in question, reused.
+    sorted: Vec<Slot>,
+}
+
+impl<'a> Witness<'a> {
+    pub(super) fn new(model: &'static Model, versions: &'a Versions<'a>) -> Self {
+        Witness { model, versions, sorted: Vec::new() }
+    }
+
+    /// Adds the pairs of one key that contradict the positions.
+    pub(super) fn check(&mut self, key: KeyId, positions: &[u32], found: &mut Vec<Pair>) {
+        let (model, versions) = (self.model, self.versions);
+        let commit = |slot: Slot| positions[model.commit(versions.writer(slot)) as usize];
+        let begin = |slot: Slot| positions[model.begin(versions.writer(slot)) as usize];
+        self.sorted.clear();
+        self.sorted.extend(versions.slots_of(key));
+        self.sorted.sort_unstable_by_key(|&slot| commit(slot));
+        let apart = model.writers == Writers::Apart && model.events == Events::Two;
+        for place in 0..self.sorted.len() - 1 {
+            let first = self.sorted[place];
+            let later = &self.sorted[place + 1..];
+            if apart && begin(later[0]) < commit(first) {
+                found.push(Pair { first, second: later[0] });
+            }
+            for &read in versions.reads_of(first) {
+                let reader = versions.reader(read);
+                let at = positions[model.begin(reader) as usize];
+                let missed = later.iter().take(BETWEEN_MAX).take_while(|&&slot| commit(slot) < at);
+                for &second in missed.filter(|&&slot| versions.writer(slot) != reader) {
+                    found.push(Pair { first, second });
+                }
+            }
+        }
+    }
+}
+
+/// An order that agrees with all edges and follows the times of the events, if there
+/// are times; else one in which all sessions advance evenly.
+pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<Node>> {
+    if !history.has_times() {
+        return graph.sorted();
+    }
+    let model = graph.model;
+    let events = model.events_of(history.txn_count()) as Node;
+    graph.sorted_by(|node| {
+        // Points in time give way at once: what they order has times of its own.
+        if node >= events {
+            return i64::MAX;
+        }
+        let txn = model.txn(node);
+        let times = history.txn_times(txn);
+        match (model.events, model.begin(txn) == node) {
+            (Events::Two, true) => times.begin.invoked,
+            _ => times.commit.completed,
+        }
+    })
+}
