@@ -4,3 +4,4 @@ mod engine;
 mod implications;
 mod operational;
 mod support;
+mod witnesses;
