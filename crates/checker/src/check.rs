@@ -28,9 +28,9 @@ impl Limits<'_> {
 
 /// One history being checked.
 pub struct Check<'a> {
-    history: &'a History,
-    index: &'a Index,
-    limits: &'a Limits<'a>,
+    pub(crate) history: &'a History,
+    pub(crate) index: &'a Index,
+    pub(crate) limits: &'a Limits<'a>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,

@@ -174,7 +174,7 @@ impl<'f, 'a> Ordered<'f, 'a> {
             return Ok(());
         }
         let origin = match (chosen.of(read), self.facts.sole_origin(read, reads)) {
-            (Some(writer), _) => self.chosen(read, writer, reads)?,
+            (Some(choice), _) => self.chosen(read, choice.writer, reads)?,
             (None, Sole::One(origin)) => origin,
             (None, Sole::None) => Origin::Nowhere,
             (None, Sole::Several) if reads == Reads::Ignored => self.some_origin(read),
@@ -323,31 +323,31 @@ fn writers(facts: &Facts<'_>, position: &[u32]) -> (Vec<u32>, Vec<TxnId>) {
 /// The origins that a witness chose.
 struct Chosen {
     /// With whether a read asked for it.
-    writers: HashMap<(OpId, KeyId), (Option<TxnId>, bool)>,
+    choices: HashMap<(OpId, KeyId), (ChosenOrigin, bool)>,
 }
 
 impl Chosen {
     fn new(chosen: &[ChosenOrigin]) -> Result<Self, String> {
-        let mut writers = HashMap::new();
+        let mut choices = HashMap::new();
         for choice in chosen {
-            if writers.insert((choice.read, choice.key), (choice.writer, false)).is_some() {
+            if choices.insert((choice.read, choice.key), (*choice, false)).is_some() {
                 return Err(format!("operation {} has two chosen origins", choice.read.0));
             }
         }
-        Ok(Chosen { writers })
+        Ok(Chosen { choices })
     }
 
-    fn of(&mut self, read: &Read<'_>) -> Option<Option<TxnId>> {
-        if self.writers.is_empty() {
+    fn of(&mut self, read: &Read<'_>) -> Option<ChosenOrigin> {
+        if self.choices.is_empty() {
             return None;
         }
-        let (writer, used) = self.writers.get_mut(&(read.op, read.key))?;
+        let (choice, used) = self.choices.get_mut(&(read.op, read.key))?;
         *used = true;
-        Some(*writer)
+        Some(*choice)
     }
 
     fn all_used(&self) -> Result<(), String> {
-        let unused = self.writers.iter().filter(|(_, (_, used))| !used).map(|(read, _)| read);
+        let unused = self.choices.iter().filter(|(_, (_, used))| !used).map(|(read, _)| read);
         match unused.min() {
             Some((op, key)) => Err(format!("operation {} reads no key {}", op.0, key.0)),
             None => Ok(()),
