@@ -61,9 +61,9 @@ pub enum Stage {
 
 /// One history being checked.
 pub struct Check<'a> {
-    history: &'a History,
-    index: &'a Index,
-    limits: &'a Limits<'a>,
+    pub(crate) history: &'a History,
+    pub(crate) index: &'a Index,
+    pub(crate) limits: &'a Limits<'a>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     options: Options,
@@ -168,7 +168,7 @@ impl<'a> Check<'a> {
             return Verdict::Violated(Violated::by(refuting));
         }
         // A level that can show its own violation does so, if the weaker one cannot.
-        let shows = strong::levels().any(|strong| strong == level);
+        let shows = Check::is_strong(level);
         if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
@@ -181,9 +181,14 @@ impl<'a> Check<'a> {
         }
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
-            None if strong::levels().any(|strong| strong == level) => self.strong(level),
+            None if Check::is_strong(level) => self.strong(level),
             None => self.by_definition(level),
         }
+    }
+
+    /// Whether a level is one of begins and commits.
+    pub(crate) fn is_strong(level: Level) -> bool {
+        strong::levels().any(|strong| strong == level)
     }
 
     fn strong(&mut self, level: Level) -> Verdict {

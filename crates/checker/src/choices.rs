@@ -18,26 +18,40 @@ const WORK_MAX: usize = 1 << 18;
 /// them it is satisfied.
 pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
     let reads = facts.index.several().len();
-    let open = facts.index.several().iter().map(|several| facts.index.read(several.read).op);
-    // The same element of two lists has one writer, which choices per read forget.
-    if open.into_iter().any(|op| facts.history.op(op).kind == OpKind::ReadList) {
-        return Verdict::Unknown(Unknown::RepeatedValues { reads });
-    }
-    let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
-    let mut tried = search.guess(facts.index);
-    if matches!(tried, Tried::GaveUp) && search.history.op_count() * reads < WORK_MAX {
-        tried = search.from(&mut Vec::new());
-    }
-    match tried {
-        Tried::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
+    match search(rule, facts) {
+        Tried::Satisfied(order, _) => Verdict::Satisfied(Satisfied::Order(order)),
         Tried::Violated(anomaly) => Verdict::Violated(Violated::by(vec![*anomaly])),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
         Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
     }
 }
 
+/// The order by which [`decide`] says that the level holds, and the choices it is for.
+pub(crate) fn chosen(rule: &Rule, facts: &Facts<'_>) -> Option<(Vec<TxnId>, Vec<Choice>)> {
+    match search(rule, facts) {
+        Tried::Satisfied(order, choices) => Some((order, choices)),
+        _ => None,
+    }
+}
+
+fn search(rule: &Rule, facts: &Facts<'_>) -> Tried {
+    let reads = facts.index.several().len();
+    let open = facts.index.several().iter().map(|several| facts.index.read(several.read).op);
+    // The same element of two lists has one writer, which choices per read forget.
+    if open.into_iter().any(|op| facts.history.op(op).kind == OpKind::ReadList) {
+        return Tried::GaveUp;
+    }
+    let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
+    let mut tried = search.guess(facts.index);
+    if matches!(tried, Tried::GaveUp) && search.history.op_count() * reads < WORK_MAX {
+        tried = search.from(&mut Vec::new());
+    }
+    tried
+}
+
 enum Tried {
-    Satisfied(Vec<TxnId>),
+    /// With the choices it is satisfied by.
+    Satisfied(Vec<TxnId>, Vec<Choice>),
     /// Every choice violates the level; this is how the last one did.
     Violated(Box<crate::anomaly::Anomaly>),
     GaveUp,
@@ -69,7 +83,7 @@ impl Search<'_> {
             Decision::Violated(anomaly) => return Tried::Violated(Box::new(anomaly)),
             Decision::Limit(limit) => return Tried::Limit(limit),
             Decision::Satisfied(order) if index.several().is_empty() => {
-                return Tried::Satisfied(order);
+                return Tried::Satisfied(order, made.clone());
             }
             Decision::Satisfied(_) => {}
         }
@@ -104,7 +118,7 @@ impl Search<'_> {
             return Tried::GaveUp;
         }
         match self.decide(&chosen) {
-            Decision::Satisfied(order) => Tried::Satisfied(order),
+            Decision::Satisfied(order) => Tried::Satisfied(order, made),
             Decision::Limit(limit) => Tried::Limit(limit),
             Decision::Violated(_) => Tried::GaveUp,
         }

@@ -8,6 +8,7 @@
 //! themselves.
 
 mod anomaly;
+mod certify;
 mod check;
 mod choices;
 pub mod elle;
@@ -21,6 +22,7 @@ mod weak;
 pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
 };
+pub use certify::Certified;
 pub use check::{Check, Limits, Stage, check, decided_levels};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use strong::{Options, Sources};

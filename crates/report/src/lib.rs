@@ -157,7 +157,7 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         Verdict::Satisfied(isolde::Satisfied::Definition) => {
             report.reason = Some("all orders were tried".into());
         }
-        Verdict::Satisfied(isolde::Satisfied::Order(_)) => {}
+        Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
             let shown = all.iter().take(ANOMALIES_MAX);

@@ -1,6 +1,6 @@
 //! Anomalies in words: who saw what, and what follows from it.
 
-use isolde::{Anomaly, AnomalyKind, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
     Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
     VersionStep,
@@ -99,7 +99,22 @@ pub fn explain(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
     match &anomaly.evidence {
         Evidence::Operations { key, ops } => by_operations(prose, anomaly.kind, *key, ops),
         Evidence::Cycle(cycle) => by_cycle(prose, cycle),
+        Evidence::Cases(cases) => by_cases(prose, cases),
     }
+}
+
+/// Cycles under assumptions, one after another.
+fn by_cases(prose: &Prose<'_>, cases: &Cases) -> String {
+    let mut lines = vec!["no order of versions explains the reads:".to_owned()];
+    for (number, cycle) in cases.cycles.iter().enumerate() {
+        lines.push(format!("case {}:", number + 1));
+        lines.extend(by_cycle(prose, cycle).lines().map(|line| format!("  {line}")));
+    }
+    if cases.count > cases.cycles.len() {
+        let more = cases.count - cases.cycles.len();
+        lines.push(format!("and {more} more cases, which the certificate has"));
+    }
+    lines.join("\n")
 }
 
 fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId]) -> String {
@@ -217,6 +232,55 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             vec![format!("{after} read {content} from {before} {at}")]
         }
         Reason::Version(step) => vec![version(prose, step)],
+        Reason::RealTime => vec![format!("{before} had completed when {after} was invoked")],
+        Reason::AntiDependency { read, key, because } => {
+            let (content, at) = (prose.content(*read, *key), prose.at(*read));
+            let mut lines: Vec<String> =
+                because.iter().flat_map(|step| self::because(prose, step)).collect();
+            let name = prose.key(*key);
+            lines.push(format!(
+                "{before} read {content}, which {after} replaced {at}{}",
+                written_at(prose, edge.after, *key)
+            ));
+            if let Some(first) = because.first() {
+                let writer = prose.txn(first.before);
+                lines.push(format!(
+                    "  (the {name} of {after} is later than the {name} of {writer} that was read)"
+                ));
+            }
+            lines
+        }
+        Reason::FirstVersion { read, key } => {
+            let (content, at) = (prose.content(*read, *key), prose.at(*read));
+            vec![format!(
+                "{before} read {content}, the initial value, and writes it: so its version \
+                 comes before that of {after} {at}"
+            )]
+        }
+        Reason::WritersApart { key, because } => {
+            let mut lines: Vec<String> =
+                because.iter().flat_map(|step| self::because(prose, step)).collect();
+            let name = prose.key(*key);
+            lines.push(format!(
+                "both {before} and {after} write {name}, and {before} began before {after} \
+                 committed: so {before} committed before {after} began"
+            ));
+            lines
+        }
+        Reason::Assumed { key, first, second } => {
+            let (name, first, second) = (prose.key(*key), prose.txn(*first), prose.txn(*second));
+            if before == first {
+                vec![format!("suppose that {first} wrote {name} before {second}")]
+            } else {
+                vec![format!(
+                    "suppose that {first} wrote {name} before {second}: {before} read it from \
+                     {first}, so {before} comes before {second}"
+                )]
+            }
+        }
+        Reason::Supposed { first, second } => {
+            vec![format!("suppose that {} comes before {}", prose.txn(*first), prose.txn(*second))]
+        }
         Reason::Overwritten { reader, read, key, visible } => {
             let reader = prose.txn(*reader);
             let mut lines: Vec<String> =
@@ -240,6 +304,14 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             lines.push(format!("so {before} was overwritten: {before} before {after}"));
             lines
         }
+    }
+}
+
+/// Where a transaction wrote a key, to follow a place.
+fn written_at(prose: &Prose<'_>, txn: TxnId, key: KeyId) -> String {
+    match prose.index.final_write(prose.history, txn, key) {
+        Some(write) => format!(" with {} {}", prose.content(write, key), prose.at(write)),
+        None => String::new(),
     }
 }
 

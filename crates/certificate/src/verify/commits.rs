@@ -174,12 +174,7 @@ impl<'f, 'a> Ordered<'f, 'a> {
             return Ok(());
         }
         let origin = match (chosen.of(read), self.facts.sole_origin(read, reads)) {
-            (Some(chosen), _) => {
-                if !self.facts.may_have(read, reads, chosen) {
-                    return Err("it cannot have the chosen origin".into());
-                }
-                chosen
-            }
+            (Some(choice), _) => self.chosen(read, choice.writer, reads)?,
             (None, Sole::One(origin)) => origin,
             (None, Sole::None) => Origin::Nowhere,
             (None, Sole::Several) if reads == Reads::Ignored => self.some_origin(read),
@@ -196,6 +191,28 @@ impl<'f, 'a> Ordered<'f, 'a> {
         let is_row = read.row.is_some();
         self.reads.push(SeenFrom { op: read.op, key: read.key, writer, is_row });
         Ok(())
+    }
+
+    /// What a chosen writer means; an aborted one that the read is ignored.
+    fn chosen(
+        &self,
+        read: &Read<'_>,
+        writer: Option<TxnId>,
+        reads: Reads,
+    ) -> Result<Origin, String> {
+        let origin = match writer {
+            None => Origin::Initial,
+            Some(writer) if writer.index() >= self.position.len() => {
+                return Err(format!("there is no transaction {}", writer.0));
+            }
+            Some(writer) if self.facts.may_count(writer) => Origin::Txn(writer),
+            Some(writer) if self.facts.writes(writer, read.key) => Origin::Nowhere,
+            Some(writer) => return Err(format!("transaction {} does not write it", writer.0)),
+        };
+        if self.facts.may_have(read, reads, origin) {
+            return Ok(origin);
+        }
+        Err("it cannot have the chosen origin".into())
     }
 
     /// An origin that asks for nothing, if there is one, where reads mean nothing.
@@ -305,32 +322,32 @@ fn writers(facts: &Facts<'_>, position: &[u32]) -> (Vec<u32>, Vec<TxnId>) {
 
 /// The origins that a witness chose.
 struct Chosen {
-    origins: HashMap<(OpId, KeyId), (Origin, bool)>,
+    /// With whether a read asked for it.
+    choices: HashMap<(OpId, KeyId), (ChosenOrigin, bool)>,
 }
 
 impl Chosen {
     fn new(chosen: &[ChosenOrigin]) -> Result<Self, String> {
-        let mut origins = HashMap::new();
+        let mut choices = HashMap::new();
         for choice in chosen {
-            let origin = choice.writer.map_or(Origin::Initial, Origin::Txn);
-            if origins.insert((choice.read, choice.key), (origin, false)).is_some() {
+            if choices.insert((choice.read, choice.key), (*choice, false)).is_some() {
                 return Err(format!("operation {} has two chosen origins", choice.read.0));
             }
         }
-        Ok(Chosen { origins })
+        Ok(Chosen { choices })
     }
 
-    fn of(&mut self, read: &Read<'_>) -> Option<Origin> {
-        if self.origins.is_empty() {
+    fn of(&mut self, read: &Read<'_>) -> Option<ChosenOrigin> {
+        if self.choices.is_empty() {
             return None;
         }
-        let (origin, used) = self.origins.get_mut(&(read.op, read.key))?;
+        let (choice, used) = self.choices.get_mut(&(read.op, read.key))?;
         *used = true;
-        Some(*origin)
+        Some(*choice)
     }
 
     fn all_used(&self) -> Result<(), String> {
-        let unused = self.origins.iter().filter(|(_, (_, used))| !used).map(|(read, _)| read);
+        let unused = self.choices.iter().filter(|(_, (_, used))| !used).map(|(read, _)| read);
         match unused.min() {
             Some((op, key)) => Err(format!("operation {} reads no key {}", op.0, key.0)),
             None => Ok(()),

@@ -141,7 +141,7 @@ impl<'a> Prover<'_, 'a> {
             Rule::Pair { key, path } => self.check_pair(step, *key, path)?,
             Rule::Visible { read, key, path } => match &self.level.meaning {
                 Meaning::Commits(level) => {
-                    self.check_visible(level.visible, step, (*read, *key), path)?
+                    self.check_visible(level.visible, step, (*read, *key), path)?;
                 }
                 _ => self.check_read_before(step, (*read, *key), path)?,
             },

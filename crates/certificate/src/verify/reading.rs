@@ -104,7 +104,11 @@ impl<'a> Shown<'_, 'a> {
             ReadingKind::Intermediate => {
                 is_last_seen && txn != read.txn && !self.facts.is_final(write)
             }
-            ReadingKind::Future => is_seen && txn == read.txn && write > read.op,
+            // In a list an own element may also stand before its time.
+            ReadingKind::Future => {
+                let is_list = matches!(read.seen, Seen::List(_));
+                is_seen && txn == read.txn && (write > read.op || is_list)
+            }
             ReadingKind::NotMyOwnWrite => read.own == Some(write) && !self.saw_own(read, write),
             ReadingKind::NotMyLastWrite => read.own == Some(write) && self.saw_own(read, write),
             _ => false,
@@ -202,9 +206,7 @@ impl<'a> Shown<'_, 'a> {
         if self.facts.history.op(read).kind != OpKind::ReadList {
             return Err(format!("operation {} reads no list", read.0));
         }
-        let elements = self.facts.history.list(read);
-        let distinct: HashSet<Value> = elements.iter().copied().collect();
-        if distinct.len() < elements.len() {
+        if versions::has_repeats(self.facts.history.list(read)) {
             return Ok(());
         }
         Err("all elements differ".into())

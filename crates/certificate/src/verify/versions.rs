@@ -115,19 +115,31 @@ pub(super) fn check_lists(
 ) -> Result<(), String> {
     let history = facts.history;
     let mut lists: BTreeMap<KeyId, Vec<(OpId, &[Value])>> = BTreeMap::new();
+    let mut repeating = None;
     let mut reader = Reader::default();
     for txn in history.txns().filter(|txn| position[txn.index()] != NONE) {
-        reader.visit(history, txn, |read| {
-            if let Seen::List(Some(others)) = read.seen {
+        reader.visit(history, txn, |read| match read.seen {
+            Seen::List(Some(others)) => {
                 lists.entry(read.key).or_default().push((read.op, others));
             }
+            Seen::List(None) if has_repeats(history.list(read.op)) => repeating = Some(read.op),
+            _ => {}
         });
+    }
+    if let Some(read) = repeating.filter(|_| faults == Faults::Refused) {
+        return Err(format!("operation {} saw an element twice", read.0));
     }
     for (key, lists) in lists {
         let list = ListOrder { facts, position, key, reads, faults };
         list.check(&lists).map_err(|why| format!("lists of key {}: {why}", key.0))?;
     }
     Ok(())
+}
+
+/// Whether an element stands twice in a list.
+pub(super) fn has_repeats(elements: &[Value]) -> bool {
+    let distinct: HashSet<Value> = elements.iter().copied().collect();
+    distinct.len() < elements.len()
 }
 
 struct ListOrder<'f, 'a> {

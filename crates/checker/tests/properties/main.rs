@@ -1,6 +1,8 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
+mod certificates;
 mod engine;
 mod implications;
 mod operational;
 mod support;
+mod witnesses;

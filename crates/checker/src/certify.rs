@@ -1,0 +1,238 @@
+//! Certificates: what was decided, in a form that the verifier can check on its own.
+//!
+//! A commit order is a witness as it stands. A cycle becomes a derivation with a step for
+//! each edge, those that made another transaction visible before the edge that follows from
+//! them; an anomaly found by reading names its operations. Levels that share a proof share
+//! a claim.
+
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
+use crate::check::Check;
+use crate::choices;
+use crate::level::Level;
+use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
+use crate::weak::{Facts, RULES};
+use hashbrown::HashSet;
+use isolde_certificate::{
+    Certificate, ChosenOrigin, Claim, Derivation, End, Fingerprint, Node, Proof, Reading,
+    ReadingKind, Refutation, Rule, Step, StepId, Verifier, Witness,
+};
+use isolde_history::{
+    Candidates, Choice, History, Index, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
+};
+
+/// A certificate, and the levels that are not in it.
+pub struct Certified {
+    /// What can be shown.
+    pub certificate: Certificate,
+    /// Decided levels without a proof, each with the reason.
+    pub left_out: Vec<(Level, String)>,
+}
+
+impl Check<'_> {
+    /// A certificate for these levels; those that are unknown are not mentioned.
+    pub fn certify(&mut self, levels: &[Level]) -> Certified {
+        let mut claims: Vec<Claim> = Vec::new();
+        let mut left_out = Vec::new();
+        let verifier = Verifier::new(self.history);
+        let values_repeat = !self.index.several().is_empty()
+            || self.index.has_lesser_candidates()
+            || appends_repeat(self.history);
+        for &level in levels {
+            let shown = match self.decide(level) {
+                Verdict::Unknown(_) => continue,
+                Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
+                Verdict::Violated(violated) => refutation(level, &violated),
+            };
+            let shown = match verifier.outside() {
+                Some(outside) => Err(outside.into()),
+                None if values_repeat => shown.and_then(|shown| accepted(&verifier, shown)),
+                None => shown,
+            };
+            match shown {
+                Ok((at, proof)) => add(&mut claims, level, at, proof),
+                Err(reason) => left_out.push((level, reason)),
+            }
+        }
+        let history = Fingerprint::of(self.history);
+        Certified { certificate: Certificate { history, claims }, left_out }
+    }
+
+    fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {
+        match satisfied {
+            Satisfied::Order(order) if Check::is_strong(level) => {
+                let events = order.iter().map(|&txn| Node::commit(txn)).collect();
+                Ok((level, Proof::Witness(Witness::Events(events))))
+            }
+            Satisfied::Order(order) => Ok((level, self.commit_order(level, order))),
+            Satisfied::Events(events) => {
+                Ok((level, Proof::Witness(Witness::Events(events.clone()))))
+            }
+            Satisfied::Implied(stronger) => match self.decide(*stronger) {
+                // A level is implied by one that was decided before, so this ends.
+                Verdict::Satisfied(satisfied) => self.witness(*stronger, &satisfied),
+                _ => Err("the level that implies it was not decided".into()),
+            },
+            Satisfied::Definition => Err("it was decided by trying all orders".into()),
+        }
+    }
+
+    fn commit_order(&self, level: Level, order: &[TxnId]) -> Proof {
+        let rule = RULES.iter().find(|rule| rule.level == level);
+        let searched = rule.and_then(|rule| {
+            let any;
+            let index = match rule.candidates {
+                Candidates::Any if self.index.has_lesser_candidates() => {
+                    any = Index::choosing(self.history, Candidates::Any, &[]);
+                    &any
+                }
+                _ => self.index,
+            };
+            let open = !index.several().is_empty();
+            open.then(|| choices::chosen(rule, &Facts::new(self.history, index, self.limits)))?
+        });
+        let (order, chosen) = searched.unwrap_or_else(|| (order.to_vec(), Vec::new()));
+        let origins = chosen.into_iter().filter_map(|choice| {
+            let writer = match choice.origin {
+                Origin::Initial => None,
+                Origin::Txn(writer) => Some(writer),
+                Origin::Nobody => Some(aborted_writer(self.history, choice)?),
+                Origin::Several => return None,
+            };
+            Some(ChosenOrigin { read: choice.op, key: choice.key, writer })
+        });
+        Proof::Witness(Witness::Commits { order, origins: origins.collect() })
+    }
+}
+
+/// An aborted transaction that may have written what was read.
+fn aborted_writer(history: &History, choice: Choice) -> Option<TxnId> {
+    let read = history.op(choice.op);
+    let value = match read.kind {
+        OpKind::PredicateRead | OpKind::PredicateUpdate => {
+            let rows = &history.predicate(choice.op).rows;
+            rows.iter().find(|row| row.key == choice.key)?.value
+        }
+        _ => read.value,
+    };
+    let is_origin = |op: OpId| {
+        let op = history.op(op);
+        let admits = (op.value == value) != (read.kind == OpKind::ReadOther);
+        op.kind.is_write() && op.key == choice.key && admits
+    };
+    let mut aborted = history.txns().filter(|&txn| history.outcome(txn) == Outcome::Aborted);
+    aborted.find(|&txn| history.ops_of(txn).any(is_origin))
+}
+
+/// A proof and the level it is about.
+type Shown = (Level, Proof);
+
+/// Where values repeat, a proof may rest on what a read is taken to have seen. Such
+/// histories are few, so there all proofs are held against the verifier.
+fn accepted(verifier: &Verifier<'_>, (at, proof): Shown) -> Result<Shown, String> {
+    let claim = Claim { shown_at: at.name().into(), levels: vec![at.name().into()], proof };
+    match verifier.check(&claim) {
+        Ok(_) => Ok((at, claim.proof)),
+        Err(refused) => Err(format!("values repeat: {refused}")),
+    }
+}
+
+/// Whether an element was appended twice to a list.
+fn appends_repeat(history: &History) -> bool {
+    let mut appended = HashSet::new();
+    let mut appends = (0..history.op_count() as u32)
+        .map(|op| history.op(OpId(op)))
+        .filter(|op| op.kind == OpKind::Append);
+    appends.any(|append| !appended.insert((append.key, append.value)))
+}
+
+/// Adds a level to the claim with its proof, or a claim for it.
+fn add(claims: &mut Vec<Claim>, level: Level, shown_at: Level, proof: Proof) {
+    let same = |claim: &&mut Claim| claim.shown_at == shown_at.name() && claim.proof == proof;
+    match claims.iter_mut().find(same) {
+        Some(claim) => claim.levels.push(level.name().into()),
+        None => claims.push(Claim {
+            shown_at: shown_at.name().into(),
+            levels: vec![level.name().into()],
+            proof,
+        }),
+    }
+}
+
+fn refutation(level: Level, violated: &Violated) -> Result<Shown, String> {
+    let at = violated.settled_by.unwrap_or(level);
+    if let Some(proof) = &violated.proof {
+        let derivation = Derivation::clone(proof);
+        return Ok((at, Proof::Refutation(Refutation::Derivation(derivation))));
+    }
+    let shown = violated.anomalies.iter().find_map(|anomaly| match &anomaly.evidence {
+        Evidence::Operations { .. } => reading(level, anomaly),
+        Evidence::Cycle(cycle) => Some((at, Refutation::Derivation(derivation(cycle)))),
+        Evidence::Cases(_) => None,
+    });
+    match shown {
+        Some((at, refutation)) => Ok((at, Proof::Refutation(refutation))),
+        None => Err("it was decided by trying all orders".into()),
+    }
+}
+
+/// An anomaly found by reading, at the weakest level that it refutes.
+fn reading(level: Level, anomaly: &Anomaly) -> Option<(Level, Refutation)> {
+    let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
+    let weaker = level.weaker_than();
+    let refuted = anomaly.kind.refutes().iter();
+    let at = *refuted.clone().find(|&&weakest| weakest == level || weaker.contains(&weakest))?;
+    let kind = match anomaly.kind {
+        AnomalyKind::ThinAirRead => ReadingKind::ThinAir,
+        AnomalyKind::AbortedRead => ReadingKind::Aborted,
+        AnomalyKind::IntermediateRead => ReadingKind::Intermediate,
+        AnomalyKind::FutureRead => ReadingKind::Future,
+        AnomalyKind::NotMyOwnWrite => ReadingKind::NotMyOwnWrite,
+        AnomalyKind::NotMyLastWrite => ReadingKind::NotMyLastWrite,
+        AnomalyKind::NonRepeatableRead => ReadingKind::NonRepeatable,
+        AnomalyKind::DuplicateElements => ReadingKind::DuplicateElements,
+        AnomalyKind::IncompatibleOrder => ReadingKind::IncompatibleOrder,
+        AnomalyKind::ResultSetMismatch => ReadingKind::ResultSetMismatch,
+        _ => return None,
+    };
+    Some((at, Refutation::Reading(Reading { kind, key: *key, ops: ops.clone() })))
+}
+
+fn derivation(cycle: &Cycle) -> Derivation {
+    let mut steps = Vec::new();
+    // A reader that was visible to itself is a cycle already, and no other's version.
+    let own = cycle.edges.iter().find_map(|edge| match &edge.reason {
+        Reason::Overwritten { reader, visible, .. } if *reader == edge.before => Some(visible),
+        _ => None,
+    });
+    let path = own.unwrap_or(&cycle.edges).iter().map(|edge| derive(edge, &mut steps)).collect();
+    Derivation { steps, end: End::Cycle(path) }
+}
+
+/// Adds the steps of an edge and returns the last. Why a transaction was visible is told
+/// by edges of session order and reads-from, so this goes one level deep.
+fn derive(edge: &Edge, steps: &mut Vec<Step>) -> StepId {
+    let rule = match &edge.reason {
+        Reason::InitialFirst => Rule::InitialFirst,
+        Reason::Session => Rule::Session,
+        Reason::ReadsFrom { read, key } => Rule::ReadsFrom { read: *read, key: *key },
+        Reason::Version(step) => match step.evidence {
+            VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
+                Rule::ListOrder { read, key: step.key }
+            }
+            VersionEvidence::Given => Rule::GivenOrder { key: step.key },
+        },
+        Reason::Overwritten { read, key, visible, .. } => {
+            let path = visible.iter().map(|edge| derive(edge, steps)).collect();
+            Rule::Visible { read: *read, key: *key, path }
+        }
+        Reason::RealTime
+        | Reason::AntiDependency { .. }
+        | Reason::FirstVersion { .. }
+        | Reason::WritersApart { .. }
+        | Reason::Assumed { .. }
+        | Reason::Supposed { .. } => unreachable!("strong levels bring their proof"),
+    };
+    let node = |txn: TxnId| if txn == INITIAL { Node::INITIAL } else { Node::commit(txn) };
+    steps.push(Step { from: node(edge.before), to: node(edge.after), rule });
+    StepId(steps.len() as u32 - 1)
+}
