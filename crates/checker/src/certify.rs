@@ -16,7 +16,9 @@ use isolde_certificate::{
     Certificate, ChosenOrigin, Claim, Derivation, End, Fingerprint, Node, Proof, Reading,
     ReadingKind, Refutation, Rule, Step, StepId, Verifier, Witness,
 };
-use isolde_history::{Candidates, History, Index, OpId, OpKind, Origin, TxnId, VersionEvidence};
+use isolde_history::{
+    Candidates, Choice, History, Index, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
+};
 
 /// A certificate, and the levels that are not in it.
 pub struct Certified {
@@ -86,12 +88,32 @@ impl Check<'_> {
             let writer = match choice.origin {
                 Origin::Initial => None,
                 Origin::Txn(writer) => Some(writer),
-                Origin::Several | Origin::Nobody => return None,
+                Origin::Nobody => Some(aborted_writer(self.history, choice)?),
+                Origin::Several => return None,
             };
             Some(ChosenOrigin { read: choice.op, key: choice.key, writer })
         });
         Proof::Witness(Witness::Commits { order, origins: origins.collect() })
     }
+}
+
+/// An aborted transaction that may have written what was read.
+fn aborted_writer(history: &History, choice: Choice) -> Option<TxnId> {
+    let read = history.op(choice.op);
+    let value = match read.kind {
+        OpKind::PredicateRead | OpKind::PredicateUpdate => {
+            let rows = &history.predicate(choice.op).rows;
+            rows.iter().find(|row| row.key == choice.key)?.value
+        }
+        _ => read.value,
+    };
+    let is_origin = |op: OpId| {
+        let op = history.op(op);
+        let admits = (op.value == value) != (read.kind == OpKind::ReadOther);
+        op.kind.is_write() && op.key == choice.key && admits
+    };
+    let mut aborted = history.txns().filter(|&txn| history.outcome(txn) == Outcome::Aborted);
+    aborted.find(|&txn| history.ops_of(txn).any(is_origin))
 }
 
 /// A proof and the level it is about.

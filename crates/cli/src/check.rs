@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Write the result to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write proofs of the verdicts to this file, for `isolde verify`
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
     /// What decides: the engine, or the definitions by brute force (small histories only)
     #[arg(long, value_enum, default_value = "fast")]
     engine: Engine,
@@ -68,6 +71,9 @@ pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    if arguments.certificate.is_some() {
+        refuse_certificate(arguments)?;
+    }
     arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     let mut results: Vec<String> = Vec::new();
@@ -92,6 +98,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     output::write(&results, arguments.format, arguments.output.as_deref())?;
     Ok(worst)
+}
+
+/// A certificate is about one history, and about what the engine finds.
+fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.files.len() > 1 {
+        return Err(Failure::Usage("--certificate is for one history at a time".into()));
+    }
+    if arguments.engine == Engine::Reference {
+        let message = "--certificate needs the fast engine: the reference proves nothing";
+        return Err(Failure::Usage(message.into()));
+    }
+    Ok(())
 }
 
 /// The result for one history. With a time limit the work is done on another
@@ -179,8 +197,20 @@ fn checked(
             say(&format!("isolde: {name}: {} {} in {seconds:.3} s", level.name(), verdict.name()));
         }
     }
+    if let Some(path) = &arguments.certificate {
+        certify(&mut check, &levels_of(arguments), path)?;
+    }
     let report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
     Ok((printed(&report, file, arguments), status_of(&decided, arguments)))
+}
+
+/// Writes a certificate, and tells which levels are not in it.
+fn certify(check: &mut Check<'_>, levels: &[Level], path: &Path) -> Result<(), Failure> {
+    let certified = check.certify(levels);
+    for (level, reason) in &certified.left_out {
+        say(&format!("isolde: {level} is not in the certificate: {reason}"));
+    }
+    output::write_whole(path, |out| isolde_certificate::write(&certified.certificate, out))
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.

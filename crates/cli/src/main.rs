@@ -14,6 +14,7 @@ mod limits;
 mod lint;
 mod output;
 mod stats;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use exit::Status;
@@ -32,6 +33,8 @@ struct Arguments {
 enum Command {
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
+    /// Check the proofs of a certificate against its history
+    Verify(verify::Arguments),
     /// Look for mistakes of the recording, before the database is accused
     Lint(lint::Arguments),
     /// Tell what is in a history
@@ -51,6 +54,7 @@ isolde tells which isolation levels a database really gave its clients.
 
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
   isolde elle -m list-append FILE     answer as elle-cli does
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Lint(arguments)) => lint::run(&arguments),
         Some(Command::Stats(arguments)) => stats::run(&arguments),
         Some(Command::Elle(arguments)) => elle::run(&arguments),

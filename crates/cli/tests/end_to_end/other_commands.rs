@@ -10,6 +10,7 @@ isolde tells which isolation levels a database really gave its clients.
 
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
   isolde elle -m list-append FILE     answer as elle-cli does
@@ -31,6 +32,7 @@ Usage: isolde [COMMAND]
 
 Commands:
   check    Decide the isolation levels of recorded histories
+  verify   Check the proofs of a certificate against its history
   lint     Look for mistakes of the recording, before the database is accused
   stats    Tell what is in a history
   elle     Answer as elle-cli does: `true`, `false` or `unknown` for each file

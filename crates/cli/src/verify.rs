@@ -1,0 +1,113 @@
+//! `isolde verify`: whether a certificate proves what it claims of a history.
+//!
+//! The verifier shares no code with what decides. Exits 0 if every claim is proved, 1 if
+//! one is refused; a certificate of another history is bad input.
+
+use crate::exit::{Failure, Status};
+use crate::output::{self, OutputFormat, Results};
+use crate::{input, limits};
+use isolde_certificate::{Certificate, Claim, Extent, Proof, Refused};
+use isolde_history::ReadError;
+use isolde_history::format;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Options of `isolde verify`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The certificate, as `isolde check --certificate` writes it
+    certificate: PathBuf,
+    /// The history it is about
+    history: PathBuf,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    /// Write the result to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    input: input::Arguments,
+    #[command(flatten)]
+    resources: limits::Resources,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.resources.apply_threads();
+    let name = input::name(&arguments.certificate);
+    let mut source = format::open(&arguments.certificate)?.file()?;
+    let certificate = isolde_certificate::read(&mut source)?;
+    let memory_max = arguments.resources.memory_max();
+    let (history, _) = input::read(&arguments.history, &arguments.input, memory_max)?;
+    let results = isolde_certificate::verify(&certificate, &history)
+        .map_err(|other| ReadError::new(&name, other.to_string()))?;
+    let text = match arguments.format {
+        OutputFormat::Text => to_text(&certificate, &results),
+        OutputFormat::Json => to_json(&certificate, &results),
+    };
+    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
+    let all = results.iter().all(Result::is_ok);
+    Ok(if all { Status::Satisfied } else { Status::Violated })
+}
+
+const fn verdict(claim: &Claim) -> &'static str {
+    match claim.proof {
+        Proof::Witness(_) => "satisfied",
+        Proof::Refutation(_) => "violated",
+    }
+}
+
+/// A line for each level.
+fn to_text(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> String {
+    let mut lines = Vec::new();
+    for (number, (claim, result)) in certificate.claims.iter().zip(results).enumerate() {
+        for level in &claim.levels {
+            let itself = claim.shown_at == *level;
+            let by = if itself { String::new() } else { format!(" by {}", claim.shown_at) };
+            let shown = match result {
+                Ok(extent) => format!("verified{by} ({extent})"),
+                Err(refused) => format!("refused{by}: claim {number}: {refused}"),
+            };
+            lines.push(format!("{level}: {}, {shown}\n", verdict(claim)));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("nothing is claimed\n".into());
+    }
+    lines.concat()
+}
+
+fn to_json(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> String {
+    let mut levels = serde_json::Map::new();
+    for (claim, result) in certificate.claims.iter().zip(results) {
+        for level in &claim.levels {
+            let (verified, why) = match result {
+                Ok(extent) => (true, extent.to_string()),
+                Err(refused) => (false, refused.to_string()),
+            };
+            let shown_at = &claim.shown_at;
+            let entry = json!({
+                "verdict": verdict(claim),
+                "verified": verified,
+                "shown_at": shown_at,
+                "explanation": why,
+            });
+            // Two claims about one level: the refused one must not be hidden.
+            let hides = levels.get(level).is_some_and(|known: &Value| known["verified"] == false);
+            if !hides {
+                levels.insert(level.clone(), entry);
+            }
+        }
+    }
+    let history = &certificate.history;
+    let report = json!({
+        "schema": 1,
+        "history": {
+            "sessions": history.sessions,
+            "transactions": history.transactions,
+            "operations": history.operations,
+        },
+        "verified": results.iter().all(Result::is_ok),
+        "levels": levels,
+    });
+    serde_json::to_string_pretty(&report).expect("text keys")
+}
