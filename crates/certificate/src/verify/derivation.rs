@@ -12,7 +12,7 @@
 
 use super::facts::{Facts, Origin, Read, Reader, Seen, Sole};
 use super::{search, versions};
-use crate::level::{EventKind, Level, Meaning, Reads, Rows, Visible};
+use crate::level::{Commits, EventKind, Level, Meaning, Reads, Rows, Visible};
 use crate::proof::{Derivation, End, Node, Rule, Step, StepId};
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
 
@@ -65,8 +65,15 @@ impl<'a> Prover<'_, 'a> {
     }
 
     /// Whether version orders and anti-dependencies are part of the definition.
+    /// Cursor stability has them for items that the reader also writes: a version
+    /// between the one it read and its own would have to precede the former.
     pub(super) fn has_versions(&self) -> bool {
-        !matches!(self.level.meaning, Meaning::Commits(_))
+        self.is_cursor_stability() || !matches!(self.level.meaning, Meaning::Commits(_))
+    }
+
+    fn is_cursor_stability(&self) -> bool {
+        let before_update = |level: &Commits| level.visible == Visible::BeforeUpdate;
+        matches!(&self.level.meaning, Meaning::Commits(level) if before_update(level))
     }
 
     fn has_begins(&self) -> bool {
@@ -89,7 +96,8 @@ impl<'a> Prover<'_, 'a> {
     pub(super) fn is_protected(&self, read: &Read<'_>) -> bool {
         match self.level.meaning {
             Meaning::Events(events) => events.rows != Rows::ReadsFrom || read.row.is_none(),
-            _ => true,
+            Meaning::Commits(_) => read.row.is_none() && self.facts.writes(read.txn, read.key),
+            Meaning::Parallel => true,
         }
     }
 
