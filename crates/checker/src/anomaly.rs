@@ -80,6 +80,14 @@ pub enum AnomalyKind {
     WriteWithoutItsReads,
     /// An effect was seen without its cause.
     CausalityViolation,
+    /// A value was seen before its writer was sent.
+    ReadBeforeWrite,
+    /// A value was seen after another had replaced it.
+    StaleRead,
+    /// Two compare-and-sets replaced one version.
+    CompareAndSetTwice,
+    /// An operation that no order explains.
+    UnexplainedOperation,
 }
 
 /// An anomaly that reading alone shows, and what it refutes.
@@ -133,6 +141,10 @@ impl AnomalyKind {
             AnomalyKind::NonMonotonicWrite => "non-monotonic-write",
             AnomalyKind::WriteWithoutItsReads => "write-without-its-reads",
             AnomalyKind::CausalityViolation => "causality-violation",
+            AnomalyKind::ReadBeforeWrite => "read-before-write",
+            AnomalyKind::StaleRead => "stale-read",
+            AnomalyKind::CompareAndSetTwice => "compare-and-set-twice",
+            AnomalyKind::UnexplainedOperation => "unexplained-operation",
         }
     }
 
@@ -194,7 +206,13 @@ pub fn found_by_reading(history: &History, index: &Index) -> Vec<Anomaly> {
     anomalies
 }
 
-fn of_operations(history: &History, kind: AnomalyKind, key: KeyId, ops: Vec<OpId>) -> Anomaly {
+/// The anomaly that operations on one key show.
+pub(crate) fn of_operations(
+    history: &History,
+    kind: AnomalyKind,
+    key: KeyId,
+    ops: Vec<OpId>,
+) -> Anomaly {
     let mut txns: Vec<TxnId> = Vec::new();
     for &op in &ops {
         let txn = history.txn_of(op);

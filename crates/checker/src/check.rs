@@ -8,6 +8,7 @@
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices;
 use crate::level::Level;
+use crate::linearizable::{self, Reading};
 use crate::reference::{self, Reference};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
@@ -113,8 +114,11 @@ impl<'a> Check<'a> {
 
     fn decide_anew(&mut self, level: Level) -> Verdict {
         let calls = self.history.op_kinds().iter().filter(|&&kind| kind == OpKind::Call).count();
+        // Stores and locks are objects to linearizability, and nothing to isolation.
         if calls > 0 {
-            return Verdict::Unknown(Unknown::Calls { operations: calls });
+            let unknown = Verdict::Unknown(Unknown::Calls { operations: calls });
+            let is_asked = level == Level::Linearizable;
+            return is_asked.then(|| self.linearizable()).flatten().unwrap_or(unknown);
         }
         let refuting: Vec<Anomaly> =
             self.found.iter().filter(|anomaly| refutes(anomaly, level)).cloned().collect();
@@ -131,10 +135,20 @@ impl<'a> Check<'a> {
         if let Some(&(stronger, _)) = implied {
             return Verdict::Satisfied(Satisfied::Implied(stronger));
         }
+        if level == Level::Linearizable
+            && let Some(verdict) = self.linearizable()
+        {
+            return verdict;
+        }
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
             None => self.by_definition(level),
         }
+    }
+
+    /// Linearizability of single operations on objects; `None` for all else.
+    fn linearizable(&self) -> Option<Verdict> {
+        linearizable::decide(self.history, self.limits, Reading::default())
     }
 
     fn follow(&self, rule: &Rule) -> Verdict {

@@ -2,5 +2,6 @@
 
 mod engine;
 mod implications;
+mod linearizable;
 mod operational;
 mod support;
