@@ -50,8 +50,7 @@ pub(super) fn merge(
             at = before[earlier];
         }
     }
-    let parts: Vec<usize> =
-        (0..operations.len()).filter(|&place| is_taking_part[place]).collect();
+    let parts: Vec<usize> = (0..operations.len()).filter(|&place| is_taking_part[place]).collect();
     let mut by_completion = parts.clone();
     by_completion.sort_unstable_by_key(|&place| operations[place].completed);
     let mut ready: BinaryHeap<Reverse<(Time, usize)>> = (parts.iter())

@@ -245,7 +245,7 @@ impl Operations {
 /// Texts of stores, numbered in the order they were met.
 #[derive(Default)]
 pub(super) struct Texts {
-    texts: Vec<String>,
+    contents: Vec<String>,
     numbers: HashMap<String, Content>,
     appended: HashMap<(Content, Content), Content>,
 }
@@ -255,8 +255,8 @@ impl Texts {
         if let Some(&number) = self.numbers.get(text) {
             return number;
         }
-        let number = self.texts.len() as Content;
-        self.texts.push(text.to_owned());
+        let number = self.contents.len() as Content;
+        self.contents.push(text.to_owned());
         self.numbers.insert(text.to_owned(), number);
         number
     }
@@ -266,7 +266,7 @@ impl Texts {
         if let Some(&known) = self.appended.get(&(content, end)) {
             return known;
         }
-        let whole = format!("{}{}", self.texts[content as usize], self.texts[end as usize]);
+        let whole = format!("{}{}", self.contents[content as usize], self.contents[end as usize]);
         let number = self.number(&whole);
         self.appended.insert((content, end), number);
         number
@@ -274,6 +274,6 @@ impl Texts {
 
     /// Bytes of memory that the texts hold.
     pub(super) fn memory(&self) -> usize {
-        self.texts.iter().map(|text| 2 * text.len() + 96).sum()
+        self.contents.iter().map(|text| 2 * text.len() + 96).sum()
     }
 }

@@ -98,7 +98,10 @@ enum Slot {
     /// It was certain and has completed.
     Past,
     /// Uncertain: its class, and its number in it.
-    Member { class: u32, number: u32 },
+    Member {
+        class: u32,
+        number: u32,
+    },
 }
 
 /// Uncertain operations that do the same.
@@ -263,7 +266,8 @@ impl<'a> Search<'a> {
         if (self.limits.stop)() {
             return Err("time is up while orders are searched".into());
         }
-        let rows = next.rows.capacity() + visited.rows.capacity() + 3 * (next.count + visited.count);
+        let rows =
+            next.rows.capacity() + visited.rows.capacity() + 3 * (next.count + visited.count);
         let bytes = rows * 4 + self.tree.capacity() * 8 + self.texts.memory();
         let bytes_max = self.limits.working_bytes_max.unwrap_or(BYTES_MAX).min(BYTES_MAX);
         if bytes > bytes_max || self.tree.len() >= ROOT as usize {

@@ -61,7 +61,9 @@ pub(super) fn order(operations: &[Operation], chains: &[Chain]) -> Result<Vec<us
         let other = by_invocation.iter().find(|entry| entry.1 != first).copied();
         let next = match (hindered, other) {
             (None, _) => first,
-            (Some(_), Some((invocation, other))) if !is_initial_open && completion >= invocation => {
+            (Some(_), Some((invocation, other)))
+                if !is_initial_open && completion >= invocation =>
+            {
                 other
             }
             (Some((_, hindering)), _) => {

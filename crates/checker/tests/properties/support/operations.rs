@@ -17,18 +17,18 @@ struct Features {
     sets: bool,
     refused: bool,
     outcomes: bool,
-    /// How many ticks lie between two operations of a client.
-    pause: i64,
+    /// How many ticks lie between two operations of a client, and one more.
+    pause: usize,
     noise: usize,
 }
 
 /// An operation that a client sends.
 struct Planned {
     session: usize,
-    invoked: i64,
-    completed: i64,
+    invoked: usize,
+    completed: usize,
     /// When it takes effect, in tenths of a tick.
-    instant: i64,
+    instant: usize,
 }
 
 /// The text of the history of this seed, with up to `operations_max` operations.
@@ -40,7 +40,7 @@ pub(crate) fn random_operations(seed: u64, operations_max: usize) -> String {
         sets: random.percent(60),
         refused: random.percent(40),
         outcomes: random.percent(50),
-        pause: random.pick(&[-1, 0, 1, 1, 1]),
+        pause: random.pick(&[0, 1, 2, 2, 2]),
         noise: random.pick(&[0, 10, 30]),
     };
     let planned = plan(&mut random, &features, operations_max);
@@ -71,17 +71,17 @@ pub(crate) fn random_operations(seed: u64, operations_max: usize) -> String {
 
 fn plan(random: &mut Random, features: &Features, operations_max: usize) -> Vec<Planned> {
     let sessions = 1 + random.below(4);
-    let mut free = [10_i64; 4];
+    let mut free = [10; 4];
     let count = 1 + random.below(operations_max);
     let length = random.pick(&[2, 5]);
     (0..count)
         .map(|_| {
             let session = random.below(sessions);
-            let invoked = free[session] + random.below(3) as i64;
-            let completed = invoked + 1 + random.below(length) as i64;
-            free[session] = completed + features.pause;
-            let ticks = 10 * (completed - invoked) as usize;
-            let instant = 10 * invoked + random.below(ticks) as i64;
+            let invoked = free[session] + random.below(3);
+            let completed = invoked + 1 + random.below(length);
+            free[session] = completed + features.pause - 1;
+            let ticks = 10 * (completed - invoked);
+            let instant = 10 * invoked + random.below(ticks);
             Planned { session, invoked, completed, instant }
         })
         .collect()
