@@ -89,7 +89,7 @@ impl<'a> Prose<'a> {
     }
 
     /// Where an operation stands, in parentheses.
-    pub(crate) fn at(&self, op: OpId) -> String {
+    pub fn at(&self, op: OpId) -> String {
         self.place(&[op])
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn explain(prose: &Prose<'_>, kind: AnomalyKind, ops: &[OpId]) -> Str
             done(last)
         ),
         (AnomalyKind::CompareAndSetTwice, &[first, second]) => {
-            format!("{}\n{}: the value was there only once", done(first), done(second))
+            format!("{}\n{}\nwhat both found was there only once", done(first), done(second))
         }
         _ => unexplained(prose, ops),
     }
