@@ -119,6 +119,14 @@ pub enum AnomalyKind {
     PredicateAntiDependencyCycle,
     /// No order of versions explains the reads.
     NoVersionOrder,
+    /// A value was seen before its writer was sent.
+    ReadBeforeWrite,
+    /// A value was seen after another had replaced it.
+    StaleRead,
+    /// Two compare-and-sets replaced one version.
+    CompareAndSetTwice,
+    /// An operation that no order explains.
+    UnexplainedOperation,
 }
 
 /// An anomaly that reading alone shows, and what it refutes.
@@ -186,6 +194,10 @@ impl AnomalyKind {
             AnomalyKind::RealTimeAntiDependencyCycle => "real-time-anti-dependency-cycle",
             AnomalyKind::PredicateAntiDependencyCycle => "predicate-anti-dependency-cycle",
             AnomalyKind::NoVersionOrder => "no-version-order",
+            AnomalyKind::ReadBeforeWrite => "read-before-write",
+            AnomalyKind::StaleRead => "stale-read",
+            AnomalyKind::CompareAndSetTwice => "compare-and-set-twice",
+            AnomalyKind::UnexplainedOperation => "unexplained-operation",
         }
     }
 
@@ -259,7 +271,13 @@ pub fn found_by_reading(history: &History, index: &Index) -> Vec<Anomaly> {
     anomalies
 }
 
-fn of_operations(history: &History, kind: AnomalyKind, key: KeyId, ops: Vec<OpId>) -> Anomaly {
+/// The anomaly that operations on one key show.
+pub(crate) fn of_operations(
+    history: &History,
+    kind: AnomalyKind,
+    key: KeyId,
+    ops: Vec<OpId>,
+) -> Anomaly {
     let mut txns: Vec<TxnId> = Vec::new();
     for &op in &ops {
         let txn = history.txn_of(op);

@@ -41,7 +41,7 @@ impl Check<'_> {
             let shown = match self.decide(level) {
                 Verdict::Unknown(_) => continue,
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
-                Verdict::Violated(violated) => refutation(level, &violated),
+                Verdict::Violated(violated) => self.refutation(level, &violated),
             };
             let shown = match verifier.outside() {
                 Some(outside) => Err(outside.into()),
@@ -55,6 +55,18 @@ impl Check<'_> {
         }
         let history = Fingerprint::of(self.history);
         Certified { certificate: Certificate { history, claims }, left_out }
+    }
+
+    /// Objects are checked one by one; what the verifier reads is an order of all.
+    fn refutation(&mut self, level: Level, violated: &Violated) -> Result<Shown, String> {
+        if level == Level::Linearizable
+            && violated.proof.is_none()
+            && let Verdict::Violated(strict) = self.decide(Level::StrictSerializable)
+        {
+            let at = strict.settled_by.unwrap_or(Level::StrictSerializable);
+            return refutation(at, &strict);
+        }
+        refutation(level, violated)
     }
 
     fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {

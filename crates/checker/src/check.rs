@@ -8,6 +8,7 @@
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices;
 use crate::level::Level;
+use crate::linearizable::{self, Reading};
 use crate::reference::{self, Reference};
 use crate::strong::{self, Options};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
@@ -159,8 +160,11 @@ impl<'a> Check<'a> {
 
     fn decide_anew(&mut self, level: Level) -> Verdict {
         let calls = self.history.op_kinds().iter().filter(|&&kind| kind == OpKind::Call).count();
+        // Stores and locks are objects to linearizability, and nothing to isolation.
         if calls > 0 {
-            return Verdict::Unknown(Unknown::Calls { operations: calls });
+            let unknown = Verdict::Unknown(Unknown::Calls { operations: calls });
+            let is_asked = level == Level::Linearizable;
+            return is_asked.then(|| self.linearizable()).flatten().unwrap_or(unknown);
         }
         let refuting: Vec<Anomaly> =
             self.found.iter().filter(|anomaly| refutes(anomaly, level)).cloned().collect();
@@ -179,16 +183,21 @@ impl<'a> Check<'a> {
         if let Some(&(stronger, _)) = implied {
             return Verdict::Satisfied(Satisfied::Implied(stronger));
         }
+        if level == Level::Linearizable
+            && let Some(verdict) = self.linearizable()
+        {
+            return verdict;
+        }
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
-            None if Check::is_strong(level) => self.strong(level),
+            None if strong::levels().any(|strong| strong == level) => self.strong(level),
             None => self.by_definition(level),
         }
     }
 
     /// Whether a level is one of begins and commits.
     pub(crate) fn is_strong(level: Level) -> bool {
-        strong::levels().any(|strong| strong == level)
+        level == Level::Linearizable || strong::levels().any(|strong| strong == level)
     }
 
     fn strong(&mut self, level: Level) -> Verdict {
@@ -203,6 +212,12 @@ impl<'a> Check<'a> {
             },
             verdict => verdict,
         }
+    }
+
+    /// Linearizability of single operations on objects; `None` for all else.
+    fn linearizable(&self) -> Option<Verdict> {
+        let reading = Reading { drift: self.options.clock_drift, ..Reading::default() };
+        linearizable::decide(self.history, self.limits, reading)
     }
 
     fn follow(&self, rule: &Rule) -> Verdict {

@@ -13,6 +13,7 @@ mod check;
 mod choices;
 pub mod elle;
 mod level;
+pub mod linearizable;
 pub mod lint;
 pub mod reference;
 mod strong;

@@ -2,16 +2,20 @@
 //!
 //! One line per file: its name, a tab between two spaces, and `true`, `false` or
 //! `unknown`. Unlike elle-cli, `unknown` has an exit status of its own.
+//!
+//! Transactions on registers and lists are asked about as Elle does, with models and
+//! anomalies; every other workload has one question of its own.
 
 use crate::exit::{Failure, Status};
 use crate::{input, limits, out, say};
 use clap::ValueEnum;
 use isolde::Limits;
 use isolde::elle::{
-    ANOMALIES, Answer, ElleAnomaly, MODELS, Model, Question, Valid, Workload, answer, elle_name,
-    without_unwritten,
+    ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
+    WORKLOADS, Workload, answer, elle_name, without_unwritten,
 };
-use isolde_history::{Index, ReadError};
+use isolde::{Anomaly, AnomalyKind};
+use isolde_history::{History, Index, OpId, ReadError};
 use isolde_report::{Prose, explain, to_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +27,8 @@ pub(crate) struct Arguments {
     /// Histories
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// What the histories are: rw-register or list-append
+    /// What the histories are: rw-register, list-append, cas-register, mutex, bank, counter, set,
+    /// set-full, long-fork, sequential or comments
     #[arg(long, short, value_name = "MODEL")]
     model: String,
     /// Their format [default: found from their content]
@@ -44,17 +49,38 @@ pub(crate) struct Arguments {
     /// Write explanations of anomalies to files in this directory
     #[arg(long, short, value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Answer false for register reads of values nobody wrote, which elle-cli overlooks
+    /// Answer false for register reads of values nobody wrote, and for all that snapshot
+    /// isolation forbids in long-fork: elle-cli overlooks both
     #[arg(long)]
     complete: bool,
+    #[command(flatten)]
+    of_workload: OfWorkload,
     #[command(flatten)]
     ignored: Ignored,
     #[command(flatten)]
     resources: limits::Resources,
 }
 
-/// Options of elle-cli that have nothing to act on here: nothing is plotted, and the
-/// models they belong to are not supported. They are taken so that scripts go on working.
+/// Options of one workload each.
+#[derive(clap::Args)]
+#[group(skip)]
+struct OfWorkload {
+    /// long-fork: how many keys are read together
+    #[arg(long, short, value_name = "NUMBER")]
+    group_size: Option<usize>,
+    /// bank: accounts may be overdrawn
+    #[arg(long, short = 'n')]
+    allow_negative_balances: bool,
+    /// bank: what all accounts hold together [default: that of the first read]
+    #[arg(long, short = 'o', value_name = "AMOUNT", allow_negative_numbers = true)]
+    total_amount: Option<i64>,
+    /// set-full: every read that begins after an element was added must have it
+    #[arg(long)]
+    linearizable: bool,
+}
+
+/// Options of elle-cli that have nothing to act on here: nothing is plotted, and
+/// transfers are not checked. They are taken so that scripts go on working.
 #[derive(clap::Args)]
 #[group(skip)]
 #[allow(dead_code, reason = "read by nobody on purpose")]
@@ -67,14 +93,8 @@ struct Ignored {
     plot_timeout: Option<u64>,
     #[arg(long, short = 'b', hide = true)]
     max_plot_bytes: Option<u64>,
-    #[arg(long, short = 'g', hide = true)]
-    group_size: Option<u64>,
-    #[arg(long, short = 'n', hide = true)]
-    allow_negative_balances: bool,
     #[arg(long, hide = true)]
     max_transfer: Option<u64>,
-    #[arg(long, short = 'o', hide = true)]
-    total_amount: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -89,26 +109,18 @@ enum OutputKind {
     Json,
 }
 
-/// The models of elle-cli that are not isolation levels.
-const UNSUPPORTED: [&str; 9] = [
-    "bank",
-    "cas-register",
-    "comments",
-    "counter",
-    "long-fork",
-    "mutex",
-    "sequential",
-    "set",
-    "set-full",
-];
+/// What histories are, and what is asked about them.
+enum Asked {
+    OfElle(Workload, Question),
+    OfJepsen(&'static JepsenWorkload, Expectations),
+}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let workload = workload(&arguments.model)?;
-    let question = question(arguments)?;
+    let asked = asked(arguments)?;
     arguments.resources.apply_threads();
     let mut worst = Status::Satisfied;
     for file in &arguments.files {
-        match one(file, workload, &question, arguments) {
+        match one(file, &asked, arguments) {
             Ok(status) => worst = worst.max(status),
             Err(failure @ Failure::Read(_)) => {
                 say(&format!("isolde: {failure}"));
@@ -120,16 +132,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(worst)
 }
 
-fn workload(model: &str) -> Result<Workload, Failure> {
-    match model {
-        "rw-register" => Ok(Workload::RwRegister),
-        "list-append" => Ok(Workload::ListAppend),
-        known if UNSUPPORTED.contains(&known) => {
-            Err(Failure::Usage(format!("model {known} is not supported yet")))
-        }
-        other => {
-            let message = format!("expected the model rw-register or list-append, found `{other}`");
-            Err(Failure::Usage(message))
+fn asked(arguments: &Arguments) -> Result<Asked, Failure> {
+    let question = question(arguments)?;
+    let options = &arguments.of_workload;
+    let expectations = Expectations {
+        negative_balances: options.allow_negative_balances,
+        total: options.total_amount.map(i128::from),
+        // elle-cli's default.
+        group_size: options.group_size.filter(|&size| size > 0),
+        linearizable: options.linearizable,
+        complete: arguments.complete,
+    };
+    match arguments.model.as_str() {
+        "rw-register" => Ok(Asked::OfElle(Workload::RwRegister, question)),
+        "list-append" => Ok(Asked::OfElle(Workload::ListAppend, question)),
+        name => {
+            let workload = JepsenWorkload::parse(name).ok_or_else(|| {
+                let others = WORKLOADS.iter().map(|workload| workload.name);
+                let names: Vec<&str> =
+                    ["rw-register", "list-append"].into_iter().chain(others).collect();
+                let names = names.join(", ");
+                Failure::Usage(format!("expected a model ({names}), found `{name}`"))
+            })?;
+            Ok(Asked::OfJepsen(workload, expectations))
         }
     }
 }
@@ -159,12 +184,16 @@ fn split(lists: &[String]) -> impl Iterator<Item = &str> {
     names.map(str::trim).filter(|name| !name.is_empty())
 }
 
-fn one(
-    file: &Path,
-    workload: Workload,
-    question: &Question,
-    arguments: &Arguments,
-) -> Result<Status, Failure> {
+/// What is said about one file.
+struct Said {
+    valid: Valid,
+    /// Explanations by the name of what they explain.
+    explained: BTreeMap<&'static str, Vec<String>>,
+    /// What only one kind of workload says.
+    more: Map<String, Value>,
+}
+
+fn one(file: &Path, asked: &Asked, arguments: &Arguments) -> Result<Status, Failure> {
     let format = arguments.format.map(|format| match format {
         InputFormat::Edn => "jepsen-edn".to_owned(),
         InputFormat::Json => "jepsen-json".to_owned(),
@@ -172,17 +201,15 @@ fn one(
     let options = input::Arguments { from: format, initial: None };
     let (history, _) = input::read(file, &options, arguments.resources.memory_max())?;
     let name = file.display().to_string();
-    if let Some(op) = workload.misfit(&history) {
-        let txn = history.txn_name(history.txn_of(op));
-        let model = &arguments.model;
-        let message = format!("expected operations of the model {model}, found others in {txn}");
-        return Err(ReadError::new(&name, message).hint("is it another model?").into());
-    }
-    let (history, overlooked) =
-        if arguments.complete { (history, 0) } else { without_unwritten(history) };
-    let index = Index::new(&history);
-    let answer = answer(&history, &index, question, &Limits::NONE);
-    let (word, status) = match &answer.valid {
+    let said = match asked {
+        Asked::OfElle(workload, question) => {
+            of_elle(&name, history, (*workload, question), arguments)?
+        }
+        Asked::OfJepsen(workload, expectations) => {
+            of_jepsen(&name, &history, workload, *expectations)?
+        }
+    };
+    let (word, status) = match &said.valid {
         Valid::True => ("true", Status::Satisfied),
         Valid::False => ("false", Status::Violated),
         Valid::Unknown(reason) => {
@@ -190,48 +217,102 @@ fn one(
             ("unknown", Status::Unknown)
         }
     };
-    if overlooked > 0 {
-        say(&format!(
-            "isolde: {name}: left out, as by elle-cli: {overlooked} of its reads saw values that \
-             nobody wrote; --complete answers false for them"
-        ));
-    }
-    let explained = explanations(&Prose::new(&history, &index, &name), &answer);
     if let Some(directory) = &arguments.directory {
-        write_explanations(directory, file, arguments.files.len(), &explained)?;
+        write_explanations(directory, file, arguments.files.len(), &said.explained)?;
     }
     if arguments.verbose || arguments.output == Some(OutputKind::Json) {
-        out(&(to_json(&as_json(&answer, word, &explained)) + "\n"))?;
+        out(&(to_json(&as_json(said, word)) + "\n"))?;
     } else {
         out(&format!("{name} \t {word}\n"))?;
     }
     Ok(status)
 }
 
-/// Elle's names of the anomalies, each with an explanation of every occurrence.
-fn explanations(prose: &Prose<'_>, answer: &Answer) -> BTreeMap<&'static str, Vec<String>> {
-    let mut explained: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-    for anomaly in &answer.anomalies {
-        explained.entry(elle_name(anomaly.kind)).or_default().push(explain(prose, anomaly));
+fn of_elle(
+    name: &str,
+    history: History,
+    (workload, question): (Workload, &Question),
+    arguments: &Arguments,
+) -> Result<Said, Failure> {
+    if let Some(op) = workload.misfit(&history) {
+        let model = &arguments.model;
+        return Err(misfit(name, &history, op, &format!("operations of the model {model}")));
     }
-    explained
+    let (history, overlooked) =
+        if arguments.complete { (history, 0) } else { without_unwritten(history) };
+    let index = Index::new(&history);
+    let answer = answer(&history, &index, question, &Limits::NONE);
+    if overlooked > 0 {
+        say(&format!(
+            "isolde: {name}: left out, as by elle-cli: {overlooked} of its reads saw values that \
+             nobody wrote; --complete answers false for them"
+        ));
+    }
+    let mut explained = BTreeMap::new();
+    let prose = Prose::new(&history, &index, name);
+    explain_all(&prose, &answer.anomalies, elle_name, &mut explained);
+    let more = Map::from_iter([("not".to_owned(), json!(answer.not))]);
+    Ok(Said { valid: answer.valid, explained, more })
+}
+
+fn of_jepsen(
+    name: &str,
+    history: &History,
+    workload: &JepsenWorkload,
+    expectations: Expectations,
+) -> Result<Said, Failure> {
+    let finding = workload.check(history, expectations, &Limits::NONE).map_err(|found| {
+        let model = workload.name;
+        let expected = format!("{} of the model {model}", found.expected);
+        misfit(name, history, found.op, &expected)
+    })?;
+    let Finding { valid, problems, anomalies, counts } = finding;
+    let index = Index::new(history);
+    let prose = Prose::new(history, &index, name);
+    let mut explained: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for problem in &problems {
+        let places: Vec<String> = problem.ops.iter().map(|&op| prose.at(op)).collect();
+        let text = format!("{} {}", problem.text, places.join(" "));
+        explained.entry(problem.name).or_default().push(text);
+    }
+    explain_all(&prose, &anomalies, AnomalyKind::name, &mut explained);
+    let counts = counts.into_iter().map(|(what, count)| (format!("{what}-count"), json!(count)));
+    Ok(Said { valid, explained, more: counts.collect() })
+}
+
+fn misfit(name: &str, history: &History, op: OpId, expected: &str) -> Failure {
+    let txn = history.txn_name(history.txn_of(op));
+    let message = format!("expected {expected}, found others in {txn}");
+    ReadError::new(name, message).hint("is it another model?").into()
+}
+
+/// Adds an explanation of every anomaly.
+fn explain_all(
+    prose: &Prose<'_>,
+    anomalies: &[Anomaly],
+    name: fn(AnomalyKind) -> &'static str,
+    explained: &mut BTreeMap<&'static str, Vec<String>>,
+) {
+    for anomaly in anomalies {
+        explained.entry(name(anomaly.kind)).or_default().push(explain(prose, anomaly));
+    }
 }
 
 /// Like the map that Elle returns.
-fn as_json(answer: &Answer, word: &str, explained: &BTreeMap<&'static str, Vec<String>>) -> Value {
-    let valid = match &answer.valid {
-        Valid::True => json!(true),
-        Valid::False => json!(false),
-        Valid::Unknown(_) => json!(word),
-    };
+fn as_json(said: Said, word: &str) -> Value {
     let mut map = Map::new();
+    let (valid, reason) = match said.valid {
+        Valid::True => (json!(true), None),
+        Valid::False => (json!(false), None),
+        Valid::Unknown(reason) => (json!(word), Some(reason)),
+    };
     map.insert("valid?".into(), valid);
-    if let Valid::Unknown(reason) = &answer.valid {
+    if let Some(reason) = reason {
         map.insert("reason".into(), json!(reason));
     }
-    map.insert("anomaly-types".into(), json!(explained.keys().collect::<Vec<_>>()));
-    map.insert("anomalies".into(), json!(explained));
-    map.insert("not".into(), json!(answer.not));
+    map.insert("anomaly-types".into(), json!(said.explained.keys().collect::<Vec<_>>()));
+    map.insert("anomalies".into(), json!(said.explained));
+    map.extend(said.more);
     Value::Object(map)
 }
 

@@ -16,6 +16,7 @@ mod predicate;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tree;
 mod value;
 
 pub use builder::{DraftTxn, HistoryBuilder};
@@ -31,4 +32,5 @@ pub use index::{
 };
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;
+pub use tree::Tree;
 pub use value::{Datum, Value, Values, is_bare_word};

@@ -4,6 +4,7 @@ mod json;
 mod lattice;
 mod lint;
 mod prose;
+mod real_time;
 pub mod stats;
 mod stats_text;
 mod terminal;

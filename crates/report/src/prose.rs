@@ -8,7 +8,7 @@ use isolde_history::{
 
 /// What prose needs to name things.
 pub struct Prose<'a> {
-    history: &'a History,
+    pub(crate) history: &'a History,
     index: &'a Index,
     file: &'a str,
 }
@@ -24,12 +24,12 @@ impl<'a> Prose<'a> {
         if txn == INITIAL { "the initial state".into() } else { self.history.txn_name(txn) }
     }
 
-    fn key(&self, key: KeyId) -> String {
+    pub(crate) fn key(&self, key: KeyId) -> String {
         self.history.datum(self.history.key_name(key)).to_string()
     }
 
     /// A value, cut if it is long.
-    fn value(&self, value: Value) -> String {
+    pub(crate) fn value(&self, value: Value) -> String {
         const CHARACTERS_MAX: usize = 100;
         let whole = self.history.datum(value).to_string();
         match whole.char_indices().nth(CHARACTERS_MAX) {
@@ -39,7 +39,7 @@ impl<'a> Prose<'a> {
     }
 
     /// What an operation saw or wrote, as `x = 1`.
-    fn content(&self, op: OpId, key: KeyId) -> String {
+    pub(crate) fn content(&self, op: OpId, key: KeyId) -> String {
         let name = self.key(key);
         let it = self.history.op(op);
         match it.kind {
@@ -89,7 +89,7 @@ impl<'a> Prose<'a> {
     }
 
     /// Where an operation stands, in parentheses.
-    pub(crate) fn at(&self, op: OpId) -> String {
+    pub fn at(&self, op: OpId) -> String {
         self.place(&[op])
     }
 }
@@ -124,6 +124,13 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
     let other = ops.get(1).copied();
     let wrote = |op: OpId| format!("{} {}", prose.content(op, key), prose.at(op));
     match (kind, other) {
+        (
+            AnomalyKind::ReadBeforeWrite
+            | AnomalyKind::StaleRead
+            | AnomalyKind::CompareAndSetTwice
+            | AnomalyKind::UnexplainedOperation,
+            _,
+        ) => crate::real_time::explain(prose, kind, ops),
         (AnomalyKind::AbortedRead, Some(write)) => {
             format!("{saw}\n{} wrote {} and was aborted", txn(write), wrote(write))
         }

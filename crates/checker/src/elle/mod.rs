@@ -10,9 +10,11 @@
 
 mod anomalies;
 mod models;
+mod workloads;
 
 pub use anomalies::{ANOMALIES, ElleAnomaly, elle_name};
 pub use models::{MODELS, Model};
+pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORKLOADS};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
 use crate::check::{Check, Limits};

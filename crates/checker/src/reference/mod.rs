@@ -19,9 +19,9 @@
 //! write; keys used both as register and as list; writes, list elements and
 //! initial values that are not known; given version orders that name a repeated
 //! value. Levels with real time, if the history has no times. Linearizability, if
-//! a counted transaction has several operations. A serialization order given by a
-//! database is evidence of its own and is not looked at, and neither is whether a
-//! given version order is complete.
+//! a counted transaction has several operations and is no compare-and-set. A
+//! serialization order given by a database is evidence of its own and is not looked
+//! at, and neither is whether a given version order is complete.
 
 mod commit_order;
 mod event_graph;
@@ -31,7 +31,7 @@ mod relation;
 
 use crate::level::Level;
 use execution::Execution;
-use isolde_history::{History, Outcome};
+use isolde_history::{History, Op, OpKind, Outcome, TxnId};
 use observation::Observations;
 
 /// What the definition says about a history and a level.
@@ -99,13 +99,26 @@ fn try_every_choice<const COUNT: usize>(
     Ok(verdicts)
 }
 
+/// Whether a transaction is one operation. A compare-and-set is: it reads a key and
+/// then writes it.
+fn is_single(history: &History, txn: TxnId) -> bool {
+    let ops: Vec<Op> = history.ops_of(txn).map(|op| history.op(op)).collect();
+    match *ops {
+        [] | [_] => true,
+        [read, write] => {
+            read.kind == OpKind::Read && write.kind.is_write() && read.key == write.key
+        }
+        _ => false,
+    }
+}
+
 fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bool, String> {
     let history = execution.history;
     if event_graph::needs_times(level) && !history.has_times() {
         return Err("the history has no times".into());
     }
-    let is_single = |&txn| history.ops_of(txn).len() <= 1;
-    if level == Level::Linearizable && !execution.counted.iter().all(is_single) {
+    if level == Level::Linearizable && !execution.counted.iter().all(|&txn| is_single(history, txn))
+    {
         return Err("a transaction has more than one operation".into());
     }
     if execution.faults.iter().any(|fault| fault.refutes(level)) {

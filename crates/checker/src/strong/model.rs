@@ -108,7 +108,6 @@ pub(super) static MODELS: &[Model] = &[
     SERIAL,
     Model { level: Level::SessionSerializable, session: true, ..SERIAL },
     Model { level: Level::StrictSerializable, session: true, real_time: &[AFTER], ..SERIAL },
-    Model { level: Level::Linearizable, session: true, real_time: &[AFTER], ..SERIAL },
 ];
 
 impl Model {

@@ -3,6 +3,7 @@
 mod certificates;
 mod engine;
 mod implications;
+mod linearizable;
 mod operational;
 mod support;
 mod witnesses;

@@ -28,6 +28,7 @@ mod jepsen_value;
 mod jepsen_write;
 mod json_stream;
 mod names;
+mod notation;
 mod open;
 mod plume;
 mod plume_writer;
@@ -42,6 +43,7 @@ mod viper_edn;
 mod viper_json;
 mod viper_writer;
 
+pub(crate) use notation::members_of;
 pub use open::{OpenError, open};
 pub use text::expectations;
 

@@ -3,9 +3,11 @@
 //! Both come as text, so that a failure shows what failed.
 
 mod enumerate;
+mod operations;
 mod random;
 
 pub(crate) use enumerate::every_history;
+pub(crate) use operations::random_operations;
 pub(crate) use random::random_history;
 
 use isolde_history::History;

@@ -1,0 +1,206 @@
+//! Linearizability: as if each operation took effect at once while it was open.
+//!
+//! **Definition** [Herlihy90]. There is one order of the operations in which every
+//! read sees what was last written to its object, and which keeps real time: what
+//! completed before another was invoked comes before it. Operations of unknown outcome
+//! are in it or not, and never complete. Session order is kept too, because a client
+//! does one thing after another even if its clock does not tell.
+//!
+//! **Method.** Each object is decided by itself, and the orders are merged.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `chains` | what follows from compare-and-sets where contents tell their writers [Tan24] |
+//! | `zones` | the order of plain writes there [Gibbons97] |
+//! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
+//! | `merge` | one order of all objects |
+//!
+//! Where contents tell their writers that is O(n log n); a search is exponential in
+//! the operations open at once and may end at a limit.
+
+mod chains;
+mod merge;
+mod operations;
+mod refused;
+mod search;
+mod zones;
+
+pub use operations::NilReads;
+
+use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
+use crate::check::Limits;
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use chains::Versions;
+use hashbrown::{HashMap, HashSet};
+use isolde_history::{History, KeyId, OpId, Time, TxnId};
+use operations::{Action, Content, Operation, Operations, Texts};
+use search::{Problem, Searched};
+
+/// How a history is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// What a read of nil saw.
+    pub nil_reads: NilReads,
+    /// Clocks of clients may differ by so many nanoseconds.
+    pub drift: Time,
+}
+
+/// More operations are not searched in one order if sessions contradict the times.
+const MERGED_BY_SEARCH_MAX: usize = 256;
+
+/// Decides linearizability; `None` if some transaction is not one operation on a
+/// register, a store or a lock.
+pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Option<Verdict> {
+    let mut operations = Operations::of(history, reading.nil_reads, reading.drift)?;
+    if !history.has_times() {
+        return Some(Verdict::Unknown(Unknown::Unsupported("the history has no times".into())));
+    }
+    let mut by_object: Vec<Vec<usize>> = vec![Vec::new(); operations.objects.len()];
+    for (place, operation) in operations.all.iter().enumerate() {
+        if let Some(places) = by_object.get_mut(operation.object) {
+            places.push(place);
+        }
+    }
+    let mut orders = Vec::new();
+    for (object, places) in by_object.iter().enumerate() {
+        let of_object: Vec<Operation> =
+            places.iter().map(|&place| Operation { object: 0, ..operations.all[place] }).collect();
+        let Operations { objects, texts, .. } = &mut operations;
+        match one_object(&of_object, objects[object], texts, limits) {
+            Decided::Order(order) => {
+                orders.push(order.into_iter().map(|place| places[place]).collect());
+            }
+            Decided::Violated(kind, shown) => {
+                let anomaly = anomaly(history, &of_object, objects[object].key, kind, &shown);
+                return Some(violated(anomaly));
+            }
+            Decided::Limit(limit) => return Some(Verdict::Unknown(Unknown::Limit(limit))),
+        }
+    }
+    Some(all_objects(history, operations, &orders, limits))
+}
+
+fn violated(anomaly: Anomaly) -> Verdict {
+    Verdict::Violated(Violated::by(vec![anomaly]))
+}
+
+/// What was found out about one object.
+enum Decided {
+    Order(Vec<usize>),
+    Violated(AnomalyKind, Vec<usize>),
+    Limit(String),
+}
+
+fn one_object(
+    operations: &[Operation],
+    object: operations::Object,
+    texts: &mut Texts,
+    limits: &Limits<'_>,
+) -> Decided {
+    match chains::chains(operations, object.initial) {
+        Versions::Contradiction(kind, shown) => return Decided::Violated(kind, shown),
+        Versions::Chains(chains) => match zones::order(operations, &chains) {
+            Err(conflict) => {
+                let ((first, last), (second, other)) = (conflict.first, conflict.second);
+                let shown = first.into_iter().chain([other, second, last]).collect();
+                return Decided::Violated(AnomalyKind::StaleRead, shown);
+            }
+            Ok(order) => {
+                if let Some(order) = refused::place(operations, object.initial, order) {
+                    return Decided::Order(order);
+                }
+            }
+        },
+        Versions::Repeated => {}
+    }
+    let relevant = relevant(operations);
+    let left: Vec<Operation> = relevant.iter().map(|&place| operations[place]).collect();
+    let problem = Problem { operations: &left, objects: &[object], before: &[] };
+    let known = |places: Vec<usize>| places.into_iter().map(|place| relevant[place]).collect();
+    match search::search(&problem, texts, limits) {
+        Searched::Order(order) => Decided::Order(known(order)),
+        Searched::Unexplained(shown) => {
+            Decided::Violated(AnomalyKind::UnexplainedOperation, known(shown))
+        }
+        Searched::Limit(limit) => Decided::Limit(limit),
+    }
+}
+
+/// Operations without the uncertain ones of which nobody could have seen anything.
+fn relevant(operations: &[Operation]) -> Vec<usize> {
+    let is_vague = |operation: &Operation| {
+        matches!(operation.action, Action::ReadOther(_) | Action::Append(_))
+    };
+    let all_matter = operations.iter().any(is_vague);
+    let seen: HashSet<Content> = operations.iter().filter_map(|it| it.action.seen()).collect();
+    let matters = |operation: &Operation| {
+        operation.is_certain
+            || all_matter
+            || operation.action.left().is_some_and(|content| seen.contains(&content))
+    };
+    (0..operations.len()).filter(|&place| matters(&operations[place])).collect()
+}
+
+/// Merges the orders of the objects, or searches for one order if there is none.
+fn all_objects(
+    history: &History,
+    mut operations: Operations,
+    orders: &[Vec<usize>],
+    limits: &Limits<'_>,
+) -> Verdict {
+    let before = before_in_session(history, &operations.all);
+    let all = &operations.all;
+    let in_order = |order: Vec<usize>| {
+        let order: Vec<TxnId> = order.into_iter().map(|place| all[place].txn).collect();
+        Verdict::Satisfied(Satisfied::Order(order))
+    };
+    if let Some(order) = merge::merge(all, orders, &before) {
+        return in_order(order);
+    }
+    if all.len() > MERGED_BY_SEARCH_MAX {
+        return Verdict::Unknown(Unknown::Unsupported(
+            "every object has an order, but what sessions did one after another is not so by the \
+             times, and whether one order fits all objects is not decided for so many operations"
+                .into(),
+        ));
+    }
+    let objects = &operations.objects;
+    let problem = Problem { operations: all, objects, before: &before };
+    match search::search(&problem, &mut operations.texts, limits) {
+        Searched::Order(order) => in_order(order),
+        Searched::Unexplained(shown) => {
+            let key = all.get(shown[0]).and_then(|it| objects.get(it.object));
+            let key = key.map_or(KeyId(0), |object| object.key);
+            let kind = AnomalyKind::UnexplainedOperation;
+            violated(anomaly(history, all, key, kind, &shown))
+        }
+        Searched::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
+    }
+}
+
+fn before_in_session(history: &History, operations: &[Operation]) -> Vec<Option<usize>> {
+    let place_of: HashMap<TxnId, usize> =
+        operations.iter().enumerate().map(|(place, it)| (it.txn, place)).collect();
+    let mut before = vec![None; operations.len()];
+    for session in history.sessions() {
+        let mut last = None;
+        for place in history.txns_of(session).filter_map(|txn| place_of.get(&txn).copied()) {
+            before[place] = last.replace(place);
+        }
+    }
+    before
+}
+
+fn anomaly(
+    history: &History,
+    operations: &[Operation],
+    key: KeyId,
+    kind: AnomalyKind,
+    shown: &[usize],
+) -> Anomaly {
+    let ops: Vec<OpId> = shown.iter().map(|&place| operations[place].op).collect();
+    of_operations(history, kind, key, ops)
+}
+
+#[cfg(test)]
+mod tests;

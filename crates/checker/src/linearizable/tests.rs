@@ -1,0 +1,169 @@
+//! Small histories, each beside the nearest one of the other verdict.
+
+use super::*;
+use isolde_history::format::parse_text;
+use std::fmt::Write;
+
+/// The order that shows it, as names, or the anomaly and its transactions.
+fn check(text: &str, expected: &str) {
+    let reading = Reading::default();
+    assert_eq!(with(text, reading), expected, "{text}");
+}
+
+fn with(text: &str, reading: Reading) -> String {
+    let history = parse_text(text).expect("a well-formed history");
+    let names = |txns: &[TxnId]| -> String {
+        txns.iter().map(|&txn| history.txn_name(txn)).collect::<Vec<_>>().join(" ")
+    };
+    match decide(&history, &Limits::NONE, reading) {
+        Some(Verdict::Satisfied(Satisfied::Order(order))) => names(&order),
+        Some(Verdict::Violated(violated)) => {
+            let anomaly = &violated.anomalies[0];
+            format!("{}: {}", anomaly.kind.name(), names(&anomaly.txns))
+        }
+        Some(other) => format!("{other:?}"),
+        None => "not single operations".into(),
+    }
+}
+
+#[test]
+fn a_read_sees_what_was_written_before_it_began() {
+    check("A @1..2: w(x,1)\nB @3..4: r(x,1)", "A B");
+    check("A @1..2: w(x,1)\nB @3..4: r(x,nil)", "stale-read: A B");
+    check("A @1..3: w(x,1)\nB @3..4: r(x,nil)", "B A");
+}
+
+#[test]
+fn a_value_is_not_seen_before_its_write_began() {
+    check("A @1..3: r(x,1)\nB @3..4: w(x,1)", "B A");
+    check("A @1..2: r(x,1)\nB @3..4: w(x,1)", "read-before-write: B A");
+}
+
+#[test]
+fn a_value_that_was_replaced_does_not_come_back() {
+    let order = "A @1..9: w(x,1)\nB @1..9: w(x,2)\nC @10..11: r(x,1)\nD @12..13: r(x,";
+    check(&format!("{order}1)"), "B A C D");
+    check(&format!("{order}2)"), "stale-read: A D B C");
+}
+
+#[test]
+fn compare_and_sets_form_one_chain() {
+    let chain = "A @1..2: w(x,1)\nB @3..6: r(x,1) w(x,2)\nC @4..5: r(x,2) w(x,3)\n";
+    check(&format!("{chain}D @7..8: r(x,3)"), "A B C D");
+    check(&format!("{chain}D @7..8: r(x,2)"), "stale-read: D C");
+    check(&format!("{chain}D @7..8: r(x,1) w(x,4)"), "compare-and-set-twice: B D");
+    check("A @1..9: r(x,1) w(x,2)\nB @1..9: r(x,2) w(x,1)", "unexplained-operation: A B");
+}
+
+#[test]
+fn a_lost_update_is_two_compare_and_sets_of_one_value() {
+    check("A @1..3: r(x,nil) w(x,1)\nB @2..4: r(x,1) w(x,2)", "A B");
+    check("A @1..3: r(x,nil) w(x,1)\nB @2..4: r(x,nil) w(x,2)", "compare-and-set-twice: A B");
+}
+
+#[test]
+fn what_may_have_happened_happens_if_somebody_saw_it_and_not_too_early() {
+    check("A @1..2: w(x,1) unknown\nB @3..4: r(x,nil)", "B");
+    check("A @1..2: w(x,1) unknown\nB @3..4: r(x,nil)\nC @5..6: r(x,1)", "B A C");
+    check("A @1..2: w(x,1) unknown\nB @3..4: r(x,1)\nC @5..6: r(x,nil)", "stale-read: B C");
+}
+
+#[test]
+fn a_refused_compare_and_set_saw_another_value() {
+    check("A @1..2: w(x,1)\nB @3..4: w(x,2)\nC @5..6: r(x,!1)", "A B C");
+    check("A @1..2: w(x,1)\nB @3..4: w(x,2)\nC @2..6: r(x,!2)", "A C B");
+    check("A @1..2: w(x,1)\nB @3..4: w(x,2)\nC @5..6: r(x,!2)", "unexplained-operation: C");
+}
+
+#[test]
+fn repeated_values_are_searched() {
+    let repeated = "A @1..2: w(x,1)\nB @3..9: w(x,2)\nC @3..9: w(x,1)\nD @4..5: r(x,2)\n";
+    check(&format!("{repeated}E @6..7: r(x,1)"), "A B D C E");
+    check(&format!("{repeated}E @6..7: r(x,1)\nF @8..9: r(x,2)"), "unexplained-operation: F");
+}
+
+#[test]
+fn locks_are_held_by_one() {
+    let taken = "A @1..2: c(:acquire,nil)\nB @3..6: c(:acquire,nil)\n";
+    check(&format!("{taken}C @4..5: c(:release,nil)"), "A C B");
+    check(&format!("{taken}C @7..8: c(:release,nil)"), "unexplained-operation: B");
+}
+
+#[test]
+fn stores_append_to_texts() {
+    let text = |seen: &str| {
+        format!(
+            "A @1..9: c(:append,~\"[\\\"k\\\" \\\"x\\\"]\")\n\
+             B @1..9: c(:append,~\"[\\\"k\\\" \\\"y\\\"]\")\n\
+             C @10..11: c(:get,~\"[\\\"k\\\" \\\"{seen}\\\"]\")"
+        )
+    };
+    check(&text("yx"), "B A C");
+    check(&text("y"), "unexplained-operation: C");
+}
+
+#[test]
+fn objects_are_decided_apart_and_sessions_hold_across_them() {
+    // Each register has an order, with both reads before both writes. The clock
+    // ticks once for two operations of a client, so only sessions show the circle.
+    let text = "A @1..2: w(x,1)\nA @2..3: r(y,nil)\nB @1..2: w(y,1)\nB @2..3: r(x,";
+    check(&format!("{text}1)"), "A.1 A.2 B.1 B.2");
+    assert!(with(&format!("{text}nil)"), Reading::default()).starts_with("unexplained-operation"));
+}
+
+#[test]
+fn clocks_may_differ_by_the_drift() {
+    let late = "A @1..2: w(x,1)\nB @5..6: r(x,nil)";
+    let drift = |drift| Reading { drift, ..Reading::default() };
+    assert_eq!(with(late, drift(3)), "B A");
+    assert_eq!(with(late, drift(2)), "stale-read: A B");
+}
+
+#[test]
+fn nil_is_absent_or_not_known() {
+    let text = "A @1..2: w(x,1)\nB @3..4: r(x,nil)";
+    let reading = Reading { nil_reads: NilReads::NotKnown, ..Reading::default() };
+    assert_eq!(with(text, reading), "A B");
+    check(text, "stale-read: A B");
+}
+
+#[test]
+fn what_is_not_one_operation_on_one_object_is_not_judged_here() {
+    check("A @1..2: w(x,1) w(y,1)", "not single operations");
+    check("A @1..2: a(x,1)", "not single operations");
+    check("A: w(x,1)", "Unknown(Unsupported(\"the history has no times\"))");
+}
+
+#[test]
+fn many_clients_on_one_register_take_no_search() {
+    // Thirty clients, always open, each with values of its own.
+    let mut text = String::new();
+    for number in 0..30_000 {
+        let (client, turn) = (number % 30, number / 30);
+        let (invoked, completed) = (turn * 10 + client % 10, turn * 10 + 9);
+        let invoked = if turn > 0 { invoked.max(turn * 10) } else { invoked };
+        writeln!(text, "C{client} @{invoked}..{completed}: w(x,{number})").expect("it grows");
+    }
+    let history = parse_text(&text).expect("a well-formed history");
+    let verdict = decide(&history, &Limits::NONE, Reading::default());
+    assert!(matches!(verdict, Some(Verdict::Satisfied(_))));
+}
+
+#[test]
+fn a_search_stops_when_told_and_when_memory_is_short() {
+    let mut text = String::new();
+    for client in 0..24 {
+        let next = (client + 7) % 24;
+        writeln!(text, "C{client} @1..9: r(x,{client}) w(x,{next})").expect("it grows");
+        writeln!(text, "D{client} @1..9: w(x,{client})").expect("it grows");
+    }
+    let history = parse_text(&text).expect("a well-formed history");
+    let told = Limits { stop: &|| true, working_bytes_max: None };
+    let short = Limits { stop: &|| false, working_bytes_max: Some(1 << 20) };
+    let reason = |limits: &Limits<'_>| match decide(&history, limits, Reading::default()) {
+        Some(Verdict::Unknown(Unknown::Limit(reason))) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(&told), "time is up while orders are searched");
+    assert!(reason(&short).ends_with("more memory than 1 MB"));
+}

@@ -1,0 +1,96 @@
+//! The order of chains: which values a register had one after another.
+//!
+//! **Definition** [Gibbons97]. All operations of a chain come before all of another,
+//! or after. One has to come before another if one of its operations completed before
+//! an operation of the other was invoked: if its earliest completion lies before the
+//! other's latest invocation. Earliest completion and latest invocation are the ends
+//! of its *zone*.
+//!
+//! **Method.** Some order exists if and only if no two chains each have to come before
+//! the other: forward zones do not overlap, and no backward zone lies within a forward
+//! one. The order is made chain by chain. Of those left, only the one with the
+//! earliest completion, and of the others the one whose latest invocation is earliest,
+//! can come next: if any can, one of these two can. If neither can, the first of them
+//! and whoever hinders it hinder each other. O(n log n).
+//!
+//! The chain of the initial state comes first, because nothing precedes that.
+
+use super::chains::Chain;
+use super::operations::Operation;
+use isolde_history::{ALWAYS, Time};
+use std::collections::BTreeSet;
+
+/// A chain's ends in time, and the operations they are from.
+#[derive(Clone, Copy)]
+struct Zone {
+    earliest_completion: Time,
+    completes: usize,
+    latest_invocation: Time,
+    invokes: usize,
+}
+
+/// Two chains that hinder each other. Of each: an operation that completed before the
+/// other chain's last one was invoked, and its own that was invoked last.
+pub(super) struct Conflict {
+    /// Completed, of the first chain, before `later.1` was invoked; absent if the
+    /// first chain is that of the initial state, which precedes everything anyway.
+    pub(super) first: (Option<usize>, usize),
+    /// Completed, of the second chain, before `first.1` was invoked.
+    pub(super) second: (usize, usize),
+}
+
+/// Operations in an order that keeps chains together and real time.
+pub(super) fn order(operations: &[Operation], chains: &[Chain]) -> Result<Vec<usize>, Conflict> {
+    let zones: Vec<Option<Zone>> = chains.iter().map(|chain| zone(operations, chain)).collect();
+    let mut by_completion: BTreeSet<(Time, usize)> = BTreeSet::new();
+    let mut by_invocation: BTreeSet<(Time, usize)> = BTreeSet::new();
+    for (chain, zone) in zones.iter().enumerate() {
+        if let Some(zone) = zone {
+            // The initial state was there before anything completed.
+            let completion = if chain == 0 { ALWAYS } else { zone.earliest_completion };
+            by_completion.insert((completion, chain));
+            by_invocation.insert((zone.latest_invocation, chain));
+        }
+    }
+    let zone = |chain: usize| zones[chain].expect("only chains with operations are ordered");
+    let mut order = Vec::with_capacity(operations.len());
+    let mut is_initial_open = zones[0].is_some();
+    while let Some(&(completion, first)) = by_completion.first() {
+        let hindering = by_completion.iter().nth(1).copied();
+        let hindered = hindering.filter(|hindering| hindering.0 < zone(first).latest_invocation);
+        let other = by_invocation.iter().find(|entry| entry.1 != first).copied();
+        let next = match (hindered, other) {
+            (None, _) => first,
+            (Some(_), Some((invocation, other)))
+                if !is_initial_open && completion >= invocation =>
+            {
+                other
+            }
+            (Some((_, hindering)), _) => {
+                let (own, others) = (zone(first), zone(hindering));
+                return Err(Conflict {
+                    first: ((!is_initial_open).then_some(own.completes), own.invokes),
+                    second: (others.completes, others.invokes),
+                });
+            }
+        };
+        is_initial_open = false;
+        order.extend(&chains[next].order);
+        let taken = zone(next);
+        let completion = if next == 0 { ALWAYS } else { taken.earliest_completion };
+        by_completion.remove(&(completion, next));
+        by_invocation.remove(&(taken.latest_invocation, next));
+    }
+    Ok(order)
+}
+
+fn zone(operations: &[Operation], chain: &Chain) -> Option<Zone> {
+    let completes = *chain.order.iter().min_by_key(|&&place| operations[place].completed)?;
+    let invokes = *chain.order.iter().max_by_key(|&&place| operations[place].invoked)?;
+    Some(Zone {
+        earliest_completion: operations[completes].completed,
+        completes,
+        latest_invocation: operations[invokes].invoked,
+        invokes,
+    })
+}

@@ -1,0 +1,73 @@
+//! Linearizability is what its definition says, and its orders show it.
+
+use crate::support::{history, random_operations};
+use isolde::linearizable::{Reading, decide};
+use isolde::reference::{self, Reference};
+use isolde::{Level, Limits, Satisfied, Verdict};
+use isolde_history::{History, OpKind, Outcome, TxnId, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to
+/// try more.
+const RANDOM_HISTORIES: u64 = 20_000;
+
+#[test]
+fn random_operations_get_the_verdict_of_the_definition() {
+    let count = std::env::var("ISOLDE_RANDOM_HISTORIES")
+        .ok()
+        .map_or(RANDOM_HISTORIES, |count| count.parse().expect("a number"));
+    let mut met: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..count {
+        let text = random_operations(seed, 7);
+        let history = history(&text);
+        let expected = match reference::decide(&history, Level::Linearizable) {
+            Reference::Satisfied => "satisfied",
+            Reference::Violated => "violated",
+            Reference::Unknown(_) => continue,
+        };
+        let verdict = decide(&history, &Limits::NONE, Reading::default())
+            .unwrap_or_else(|| panic!("not single operations\n{text}"));
+        assert_eq!(verdict.name(), expected, "{verdict:?}\n{text}");
+        *met.entry(expected).or_default() += 1;
+        match verdict {
+            Verdict::Satisfied(Satisfied::Order(order)) => replay(&text, &history, &order),
+            Verdict::Violated(violated) => {
+                assert!(!violated.anomalies.is_empty(), "{text}");
+            }
+            other => panic!("{other:?}\n{text}"),
+        }
+    }
+    let enough = |name: &str| met.get(name).copied().unwrap_or(0) > count as usize / 10;
+    assert!(enough("satisfied") && enough("violated"), "{met:?}");
+}
+
+/// Every certain operation is in the order, sees what was written last, and comes
+/// after what completed before it was invoked and what its session did before.
+fn replay(text: &str, history: &History, order: &[TxnId]) {
+    let mut held: BTreeMap<_, Value> = BTreeMap::new();
+    let mut placed: BTreeSet<TxnId> = BTreeSet::new();
+    for &txn in order {
+        assert!(placed.insert(txn), "{txn:?} twice\n{text}");
+        for op in history.ops_of(txn).map(|op| history.op(op)) {
+            let now = held.get(&op.key).copied().unwrap_or(history.initial(op.key));
+            match op.kind {
+                OpKind::Read => assert!(op.value == Value::UNKNOWN || op.value == now, "{text}"),
+                OpKind::ReadOther => assert_ne!(op.value, now, "{text}"),
+                _ => {
+                    held.insert(op.key, op.value);
+                }
+            }
+        }
+    }
+    let certain = |txn: &TxnId| history.outcome(*txn) == Outcome::Committed;
+    assert!(history.txns().filter(certain).all(|txn| placed.contains(&txn)), "{text}");
+    for (place, &later) in order.iter().enumerate() {
+        for &earlier in &order[..place] {
+            let ends = history.outcome(later) == Outcome::Committed;
+            let (first, second) = (history.txn_interval(earlier), history.txn_interval(later));
+            assert!(!ends || second.completed >= first.invoked, "{text}");
+            let same = history.session_of(earlier) == history.session_of(later);
+            assert!(!same || earlier < later, "{text}");
+        }
+    }
+}
