@@ -38,6 +38,13 @@ pub enum Stage {
     Infer,
     /// Sorting and guessing.
     Witness,
+    /// What is known about version orders.
+    Versions {
+        /// Pairs of versions of one key, as far as its order is open.
+        pairs: u64,
+        /// Keys whose order is open.
+        open_keys: u64,
+    },
     /// Deciding what the guess gets wrong.
     Solve,
     /// The solver ended.
@@ -55,6 +62,8 @@ pub enum Stage {
         rounds: u64,
         /// Edges found.
         derived: u64,
+        /// Pairs of versions whose order does not follow.
+        open: u64,
     },
     /// Finding the shortest explanation.
     Explain,
@@ -76,6 +85,17 @@ pub fn decided_levels() -> Vec<Level> {
     let mut levels: Vec<Level> =
         RULES.iter().map(|rule| rule.level).chain(strong::levels()).collect();
     levels.sort_unstable();
+    levels
+}
+
+/// Levels that this history can tell something about: those of real time need times,
+/// and linearizability is about single operations.
+pub fn applicable_levels(history: &History) -> Vec<Level> {
+    let mut levels = decided_levels();
+    levels.retain(|&level| history.has_times() || !strong::needs_times(level));
+    if history.has_times() && linearizable::applies(history) {
+        levels.push(Level::Linearizable);
+    }
     levels
 }
 

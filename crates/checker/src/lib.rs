@@ -24,7 +24,7 @@ pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
 };
 pub use certify::Certified;
-pub use check::{Check, Limits, Stage, check, decided_levels};
+pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use strong::{Options, Sources};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

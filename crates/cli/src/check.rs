@@ -5,10 +5,14 @@
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat, Results};
+use crate::progress::Progress;
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Satisfied, Unknown, Verdict, Violated, decided_levels};
+use isolde::{
+    Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
+    applicable_levels, decided_levels,
+};
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
 use std::path::{Path, PathBuf};
@@ -36,6 +40,13 @@ pub(crate) struct Arguments {
     /// What decides: the engine, or the definitions by brute force (small histories only)
     #[arg(long, value_enum, default_value = "fast")]
     engine: Engine,
+    /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    clock_drift: Option<Duration>,
+    /// Do without this source of version order; may be given several times. Lists and given
+    /// orders are part of what levels mean: without them another question is answered
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    without: Vec<Source>,
     /// What an undecided level means for the exit status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
@@ -55,6 +66,13 @@ pub(crate) struct Arguments {
 enum Engine {
     Fast,
     Reference,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Source {
+    ReadModifyWrite,
+    Lists,
+    Given,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -138,7 +156,7 @@ fn one(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> 
 /// The result where not even reading and indexing ended in time.
 fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
     let limit = Unknown::Limit("the time limit was reached before the history was indexed".into());
-    let decided: Vec<Decided> = levels_of(arguments)
+    let decided: Vec<Decided> = levels_of(arguments, None)
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
         .collect();
@@ -149,15 +167,29 @@ fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
     (printed(&report, file, arguments), status_of(&decided, arguments))
 }
 
-fn levels_of(arguments: &Arguments) -> Vec<Level> {
+/// The levels asked for: without any, those that the history can tell something about.
+fn levels_of(arguments: &Arguments, history: Option<&History>) -> Vec<Level> {
     let mut levels = match (arguments.levels.is_empty(), arguments.engine) {
         (false, _) => arguments.levels.clone(),
-        (true, Engine::Fast) => decided_levels(),
+        (true, Engine::Fast) => history.map_or_else(decided_levels, applicable_levels),
         (true, Engine::Reference) => Level::ALL.to_vec(),
     };
     levels.sort_unstable();
     levels.dedup();
     levels
+}
+
+fn options(arguments: &Arguments) -> Options {
+    let uses = |source| !arguments.without.contains(&source);
+    let drift = arguments.clock_drift.unwrap_or_default().as_nanos();
+    Options {
+        sources: Sources {
+            read_modify_write: uses(Source::ReadModifyWrite),
+            lists: uses(Source::Lists),
+            given: uses(Source::Given),
+        },
+        clock_drift: i64::try_from(drift).unwrap_or(i64::MAX),
+    }
 }
 
 fn checked(
@@ -174,32 +206,38 @@ fn checked(
     let deadline = arguments.limits.deadline(start);
     let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let used = history.memory() + index.memory();
+    let progress = Progress::default();
     let limits = Limits {
         stop: &stop,
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|_| {},
+        observe: &|stage| progress.note(stage),
     };
-    let mut check = Check::new(&history, &index, &limits);
-    let decided = match arguments.engine {
-        Engine::Fast => decide(&mut check, &levels_of(arguments)),
-        Engine::Reference => by_definition(&history, &levels_of(arguments)),
-    };
+    let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
+    let levels = levels_of(arguments, Some(&history));
     if arguments.verbose {
         let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
         say(&format!(
-            "isolde: {name}: read {:.3} s, index {:.3} s, decide {:.3} s; history {} MiB, index {} MiB",
+            "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
             seconds(start, read_at),
             seconds(read_at, indexed_at),
-            indexed_at.elapsed().as_secs_f64(),
             history.memory() >> 20,
             index.memory() >> 20,
         ));
-        for (level, verdict, seconds) in &decided {
-            say(&format!("isolde: {name}: {} {} in {seconds:.3} s", level.name(), verdict.name()));
-        }
     }
+    let tell = |level: Level, verdict: &Verdict, seconds: f64| {
+        if arguments.verbose {
+            let stages = progress.take();
+            let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
+            let verdict = verdict.name();
+            say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
+        }
+    };
+    let decided = match arguments.engine {
+        Engine::Fast => decide(&mut check, &levels, tell),
+        Engine::Reference => by_definition(&history, &levels),
+    };
     if let Some(path) = &arguments.certificate {
-        certify(&mut check, &levels_of(arguments), path)?;
+        certify(&mut check, &levels, path)?;
     }
     let report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
     Ok((printed(&report, file, arguments), status_of(&decided, arguments)))
@@ -215,12 +253,17 @@ fn certify(check: &mut Check<'_>, levels: &[Level], path: &Path) -> Result<(), F
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.
-fn decide(check: &mut Check<'_>, levels: &[Level]) -> Vec<Decided> {
+fn decide(
+    check: &mut Check<'_>,
+    levels: &[Level],
+    tell: impl Fn(Level, &Verdict, f64),
+) -> Vec<Decided> {
     let mut seconds = vec![0.0; levels.len()];
     for (level, seconds) in levels.iter().zip(&mut seconds).rev() {
         let start = Instant::now();
-        let _ = check.decide(*level);
+        let verdict = check.decide(*level);
         *seconds = start.elapsed().as_secs_f64();
+        tell(*level, &verdict, *seconds);
     }
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
 }

@@ -54,7 +54,7 @@ fn available_memory() -> Option<usize> {
     kibibytes.checked_mul(1024)
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("expected a time such as 30s, 5m, 2h or 500ms, found `{text}`");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;

@@ -13,6 +13,7 @@ mod input;
 mod limits;
 mod lint;
 mod output;
+mod progress;
 mod stats;
 mod verify;
 

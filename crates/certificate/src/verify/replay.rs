@@ -14,7 +14,7 @@ use super::facts::{Facts, Read, Reader, Seen};
 use super::versions;
 use crate::level::{EventKind, Events, Rows};
 use crate::proof::Node;
-use isolde_history::{KeyId, Op, OpId, OpKind, Outcome, Time, TxnId, Value};
+use isolde_history::{History, KeyId, Op, OpId, OpKind, Outcome, Time, TxnId, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Stands for "never", "nobody" and "not yet".
@@ -126,7 +126,7 @@ impl<'f, 'a> Replay<'f, 'a> {
         if history.outcome(txn) == Outcome::Aborted {
             return Err("the transaction was aborted".into());
         }
-        if self.level.single && history.op_range(txn).len() > 1 {
+        if self.level.single && !is_single(history, txn) {
             return Err(
                 "the level is about single operations, and this transaction has several".into()
             );
@@ -315,5 +315,18 @@ impl<'f, 'a> Replay<'f, 'a> {
                 self.past.insert((key, value));
             }
         }
+    }
+}
+
+/// Whether a transaction is one operation, as a compare-and-set is: a read of a key and
+/// then a write of it.
+fn is_single(history: &History, txn: TxnId) -> bool {
+    let ops: Vec<Op> = history.ops_of(txn).map(|op| history.op(op)).collect();
+    match *ops {
+        [] | [_] => true,
+        [read, write] => {
+            read.kind == OpKind::Read && write.kind.is_write() && read.key == write.key
+        }
+        _ => false,
     }
 }

@@ -48,6 +48,11 @@ pub struct Reading {
 /// More operations are not searched in one order if sessions contradict the times.
 const MERGED_BY_SEARCH_MAX: usize = 256;
 
+/// Whether every transaction is one operation on a register, a store or a lock.
+pub(crate) fn applies(history: &History) -> bool {
+    Operations::of(history, NilReads::default(), 0).is_some()
+}
+
 /// Decides linearizability; `None` if some transaction is not one operation on a
 /// register, a store or a lock.
 pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Option<Verdict> {

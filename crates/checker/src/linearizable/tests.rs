@@ -158,8 +158,8 @@ fn a_search_stops_when_told_and_when_memory_is_short() {
         writeln!(text, "D{client} @1..9: w(x,{client})").expect("it grows");
     }
     let history = parse_text(&text).expect("a well-formed history");
-    let told = Limits { stop: &|| true, working_bytes_max: None };
-    let short = Limits { stop: &|| false, working_bytes_max: Some(1 << 20) };
+    let told = Limits { stop: &|| true, ..Limits::NONE };
+    let short = Limits { working_bytes_max: Some(1 << 20), ..Limits::NONE };
     let reason = |limits: &Limits<'_>| match decide(&history, limits, Reading::default()) {
         Some(Verdict::Unknown(Unknown::Limit(reason))) => reason,
         other => panic!("{other:?}"),

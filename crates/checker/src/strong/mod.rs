@@ -57,6 +57,11 @@ pub(crate) fn levels() -> impl Iterator<Item = Level> {
     model::MODELS.iter().map(|model| model.level)
 }
 
+/// Whether a level can only be decided with times.
+pub(crate) fn needs_times(level: Level) -> bool {
+    Model::of(level).is_some_and(|model| !model.real_time.is_empty())
+}
+
 /// What beside the history decides a strong level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -85,6 +90,8 @@ pub(crate) fn decide(
     }
     (limits.observe)(Stage::Infer);
     let versions = Versions::new(history, index, model, options.sources);
+    let (pairs, open_keys) = open_pairs(&versions);
+    (limits.observe)(Stage::Versions { pairs, open_keys });
     let repeated = match repeated_reads(model, &versions) {
         Ok(repeated) => repeated,
         Err(reason) => return Verdict::Unknown(Unknown::Unsupported(reason)),
@@ -249,7 +256,8 @@ impl Decision<'_> {
             Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
         let saturated = saturation.run(graph, order.to_vec(), None, self.limits);
         let (rounds, derived) = (saturation.rounds as u64, graph.derived.len() as u64);
-        (self.limits.observe)(Stage::Saturated { rounds, derived });
+        let open = open_pairs(self.versions).0.saturating_sub(saturation.decided_pairs(graph));
+        (self.limits.observe)(Stage::Saturated { rounds, derived, open });
         let clocks = saturation.clocks;
         (saturated, Some((clocks, cover)))
     }
@@ -419,6 +427,18 @@ fn limit(stop: acyclic::Stop) -> Verdict {
         acyclic::Stop::Memory => "the memory limit was reached".into(),
         acyclic::Stop::Conflicts => "the search was given up".into(),
     }))
+}
+
+/// Pairs of versions of keys whose order is open, and how many such keys there are.
+fn open_pairs(versions: &Versions<'_>) -> (u64, u64) {
+    let mut pairs = 0;
+    let mut keys = 0;
+    for key in versions.open_keys() {
+        let writers = versions.slots_of(key).len() as u64;
+        pairs += writers * (writers - 1) / 2;
+        keys += 1;
+    }
+    (pairs, keys)
 }
 
 /// Nodes by their positions.

@@ -92,6 +92,27 @@ impl Saturation<'_> {
         }
     }
 
+    /// Pairs of versions of open keys whose order is known by now.
+    pub(super) fn decided_pairs(&self, graph: &Graph) -> u64 {
+        let model = graph.model;
+        let mut decided = 0;
+        for key in self.versions.open_keys() {
+            for slot in self.versions.slots_of(key) {
+                let txn = self.versions.writer(slot);
+                let commit = model.commit(txn);
+                for (chain, run) in self.runs.of(key) {
+                    let bound = match model.writers {
+                        Writers::Apart => self.clocks.begins(commit, chain),
+                        Writers::Overlap => self.clocks.commits(commit, chain),
+                    };
+                    let bound = self.without_self(bound, chain, txn);
+                    decided += run.partition_point(|writer| writer.rank < bound) as u64;
+                }
+            }
+        }
+        decided
+    }
+
     /// One round: each transaction for itself, so that they can be shared out.
     fn derive_all(&self, graph: &Graph) -> Vec<Derived> {
         const TXNS_PER_TASK: usize = 1 << 11;

