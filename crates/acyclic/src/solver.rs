@@ -72,6 +72,8 @@ pub struct Solver {
     in_clause: Vec<bool>,
     /// Clauses the search has not seen yet.
     pub(crate) late_clauses: Vec<u32>,
+    /// Choices that left the queue although they were violated when nodes were last looked at.
+    set_aside: Vec<Choice>,
     /// Edges that came to a side after it was taken.
     pub(crate) late_edges: Vec<u32>,
     /// By choice that holds for good: the step that says so.
@@ -86,6 +88,7 @@ pub struct Solver {
     was_refined: bool,
 }
 
+const EAGER: bool = true;
 impl Solver {
     /// A solver for the nodes of an order and known edges that agree with it.
     pub fn new(order: &[Node], known: KnownEdges) -> Result<Solver, OrderError> {
@@ -100,6 +103,7 @@ impl Solver {
             phases: Vec::new(),
             in_clause: Vec::new(),
             late_clauses: Vec::new(),
+            set_aside: Vec::new(),
             late_edges: Vec::new(),
             root_steps: Vec::new(),
             settled: 0,
@@ -325,67 +329,55 @@ impl Solver {
         self.graph.retract_to(asserted, &self.trail.values);
     }
 
-    /// Whether a choice must be decided, as far as is known of moved nodes.
+    /// Whether a choice must be decided.
     fn needs_decision(&self, choice: Choice) -> bool {
-        let backward = |literal: Literal| self.graph.backward[literal.index()] > 0;
         self.trail.value(choice.yes()) == 0
-            && (self.in_clause[choice.index()] || (backward(choice.yes()) && backward(choice.no())))
+            && (self.in_clause[choice.index()]
+                || !(self.agrees(choice.yes()) || self.agrees(choice.no())))
+    }
+
+    /// Whether the order violated a choice when nodes were last looked at.
+    fn was_violated(&self, choice: Choice) -> bool {
+        let backward = |literal: Literal| self.graph.backward[literal.index()] > 0;
+        backward(choice.yes()) && backward(choice.no())
     }
 
     fn requeue(&mut self, choice: Choice) {
-        if self.needs_decision(choice) {
+        if self.was_violated(choice) || self.needs_decision(choice) {
             self.queue.insert(choice.index());
         }
     }
 
     /// The next side to take, none if the order violates no choice.
     fn decision(&mut self) -> Option<Literal> {
-        self.look_at_moved();
-        while let Some(choice) = self.queue.pop() {
-            let choice = Choice::at(choice);
-            if self.needs_decision(choice) {
-                let preferred = choice.side(self.phases[choice.index()]);
-                let backward = |literal: Literal| self.graph.backward[literal.index()] > 0;
-                let other = backward(preferred) && !backward(!preferred);
-                return Some(if other { !preferred } else { preferred });
+        loop {
+            if EAGER { self.look_at_moved(); }
+            while let Some(choice) = self.queue.pop() {
+                let choice = Choice::at(choice);
+                if self.needs_decision(choice) {
+                    let preferred = choice.side(self.phases[choice.index()]);
+                    let other = !self.agrees(preferred) && self.agrees(!preferred);
+                    return Some(if other { !preferred } else { preferred });
+                }
+                if self.was_violated(choice) {
+                    self.set_aside.push(choice);
+                }
             }
+            if self.graph.stale.is_empty() && self.set_aside.is_empty() {
+                return None;
+            }
+            self.look_at_moved();
         }
-        None
     }
 
     /// Counts anew which edges of sides lead backward, where nodes moved.
     fn look_at_moved(&mut self) {
-        while let Some(slot) = self.graph.stale.pop() {
-            self.graph.touched[slot as usize].stale = false;
-            let mut edge = self.graph.touched[slot as usize].out;
-            while edge != NONE {
-                self.look_at(edge);
-                edge = self.graph.edges[edge as usize].next_out;
+        let queue = &mut self.queue;
+        self.graph.look_at_moved(|literal| queue.insert(literal.choice().index()));
+        while let Some(choice) = self.set_aside.pop() {
+            if self.was_violated(choice) {
+                self.queue.insert(choice.index());
             }
-            let mut edge = self.graph.touched[slot as usize].into;
-            while edge != NONE {
-                self.look_at(edge);
-                edge = self.graph.edges[edge as usize].next_in;
-            }
-        }
-    }
-
-    fn look_at(&mut self, edge: u32) {
-        let backward = !self.graph.is_forward(edge);
-        let state = &mut self.graph.states[edge as usize];
-        if state.backward == backward {
-            return;
-        }
-        state.backward = backward;
-        let literal = self.graph.edges[edge as usize].literal;
-        let count = &mut self.graph.backward[literal.index()];
-        if backward {
-            *count += 1;
-            if *count == 1 {
-                self.requeue(literal.choice());
-            }
-        } else {
-            *count -= 1;
         }
     }
 
