@@ -78,8 +78,6 @@ pub struct Solver {
     pub(crate) late_edges: Vec<u32>,
     /// By choice that holds for good: the step that says so.
     pub(crate) root_steps: Vec<u32>,
-    /// How many literals have their root step.
-    pub(crate) settled: usize,
     /// The empty lemma.
     pub(crate) refuted: Option<u32>,
     pub(crate) statistics: Statistics,
@@ -88,7 +86,7 @@ pub struct Solver {
     was_refined: bool,
 }
 
-const EAGER: bool = true;
+
 impl Solver {
     /// A solver for the nodes of an order and known edges that agree with it.
     pub fn new(order: &[Node], known: KnownEdges) -> Result<Solver, OrderError> {
@@ -106,7 +104,6 @@ impl Solver {
             set_aside: Vec::new(),
             late_edges: Vec::new(),
             root_steps: Vec::new(),
-            settled: 0,
             refuted: None,
             statistics: Statistics::default(),
             work: 0,
@@ -205,9 +202,6 @@ impl Solver {
                 Propagation::Interrupted => return self.stopped(limits),
                 Propagation::Done => {}
             }
-            if self.trail.level() == 0 {
-                self.settle_roots();
-            }
             if conflicts_max.is_some_and(|most| self.statistics.conflicts >= most) {
                 return Answer::Stopped(Stop::Conflicts);
             }
@@ -225,7 +219,8 @@ impl Solver {
             if let Some(literal) = self.decision() {
                 self.statistics.decisions += 1;
                 self.trail.begin_level(self.graph.asserted_len());
-                self.trail.take(literal, Reason::Decision);
+                let level = self.trail.level();
+                self.trail.take(literal, Reason::Decision, level);
             } else if self.refine(refine) == Refined::Complete {
                 return Answer::Satisfied;
             } else if let Some(stop) = self.reached(limits) {
@@ -305,10 +300,13 @@ impl Solver {
         self.log.refutation(end, &mut self.graph)
     }
 
-    /// Takes a side for a reason.
-    pub(crate) fn take(&mut self, literal: Literal, reason: Reason) {
+    /// Takes a side for a reason, the last part of which came with a level.
+    pub(crate) fn take(&mut self, literal: Literal, reason: Reason, level: u32) {
         self.statistics.propagations += 1;
-        self.trail.take(literal, reason);
+        self.trail.take(literal, reason, level);
+        if level == 0 {
+            self.settle(literal);
+        }
     }
 
     /// Gives up all levels above one. The order stays as it is.
@@ -351,7 +349,9 @@ impl Solver {
     /// The next side to take, none if the order violates no choice.
     fn decision(&mut self) -> Option<Literal> {
         loop {
-            if EAGER { self.look_at_moved(); }
+            if EAGER {
+                self.look_at_moved();
+            }
             while let Some(choice) = self.queue.pop() {
                 let choice = Choice::at(choice);
                 if self.needs_decision(choice) {
