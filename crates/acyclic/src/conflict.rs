@@ -1,8 +1,8 @@
 //! From a contradiction to the clause that would have prevented it.
 //!
 //! Literals that follow from others are replaced by those until one literal of the
-//! last level is left [Marques-Silva and Sakallah 1996]; then literals that follow from the
-//! rest are dropped [Sörensson and Biere 2009].
+//! last level is left (Marques-Silva and Sakallah 1996); then literals that follow from the
+//! rest are dropped (Sörensson and Biere 2009).
 
 use crate::choice::{Choice, Literal};
 use crate::solver::Solver;
@@ -10,7 +10,7 @@ use crate::trail::{NOT_LOGGED, Reason};
 
 /// Levels that are given up at once to take a learned side where it belongs. If there are more,
 /// only the last is given up: conflicts are local, and far levels have nothing to do with
-/// them [Nadel and Ryvchin 2018].
+/// them (Nadel and Ryvchin 2018).
 const JUMP_MAX: u32 = 2;
 
 /// Memory of one analysis, kept for the next.

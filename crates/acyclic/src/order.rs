@@ -1,8 +1,8 @@
 //! An order kept while edges come and go.
 //!
 //! An edge against the order makes its later end, and what follows it up to the
-//! earlier end, change places with the earlier end and what leads to it [Pearce
-//! and Kelly 2006]. If the one reaches the other there is a cycle instead. Edges
+//! earlier end, change places with the earlier end and what leads to it (Pearce
+//! and Kelly 2006). If the one reaches the other there is a cycle instead. Edges
 //! that are taken back need nothing: the order still agrees with the rest.
 //!
 //! The two sets a search has visited also show which sides can no longer be taken:

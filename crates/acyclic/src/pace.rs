@@ -2,7 +2,7 @@
 //!
 //! Starting again costs little here: the order stays, and with it most of what was
 //! decided. It is done when clauses of late have more levels than
-//! clauses on the whole [Audemard and Simon 2012].
+//! clauses on the whole (Audemard and Simon 2012).
 
 const RECENT: f64 = 1.0 / 32.0;
 const OVERALL: f64 = 1.0 / 4096.0;
