@@ -9,8 +9,8 @@ const OVERALL: f64 = 1.0 / 4096.0;
 /// How much worse recent clauses must be.
 const WORSE: f64 = 1.2;
 const CONFLICTS_BETWEEN: u64 = 50;
-const REMOVABLE_FIRST: usize = 4_000;
-const REMOVABLE_MORE: usize = 500;
+const REMOVABLE_FIRST: usize = 1_000;
+const REMOVABLE_MORE: usize = 300;
 
 pub(crate) struct Pace {
     recent: f64,

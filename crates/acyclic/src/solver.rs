@@ -418,6 +418,7 @@ impl Solver {
     }
 
     fn reduce(&mut self) {
+        let before = self.clauses.removable();
         let trail = &self.trail;
         let moves = self.clauses.reduce(|clause, literal| {
             trail.value(literal) > 0 && trail.reason_of(literal.choice()) == Reason::Clause(clause)
@@ -431,6 +432,7 @@ impl Solver {
         for clause in &mut self.late_clauses {
             *clause = moves.of(*clause).expect("late clauses are not learned");
         }
+        self.statistics.forgotten += (before - self.clauses.removable()) as u64;
         self.pace.reduced();
     }
 }
