@@ -92,7 +92,7 @@ impl Not for Literal {
     }
 }
 
-/// A side by its name.
+/// A side by its name: the one to try first where the order is as near to one as to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The first side.

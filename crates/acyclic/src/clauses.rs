@@ -2,7 +2,7 @@
 //!
 //! A clause is watched by two of its literals; as long as neither is false nothing
 //! can follow from it. When one becomes false another is looked for, and if there
-//! is none the clause forces its last literal or is broken [Moskewicz 2001].
+//! is none the clause forces its last literal or is broken (Moskewicz 2001).
 
 use crate::choice::Literal;
 

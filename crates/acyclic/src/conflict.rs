@@ -1,12 +1,17 @@
 //! From a contradiction to the clause that would have prevented it.
 //!
 //! Literals that follow from others are replaced by those until one literal of the
-//! last level is left [Marques-Silva and Sakallah 1996]; then literals that follow from the
-//! rest are dropped [Sörensson and Biere 2009].
+//! last level is left (Marques-Silva and Sakallah 1996); then literals that follow from the
+//! rest are dropped (Sörensson and Biere 2009).
 
 use crate::choice::{Choice, Literal};
 use crate::solver::Solver;
 use crate::trail::{NOT_LOGGED, Reason};
+
+/// Levels that are given up at once to take a learned side where it belongs. If there are more,
+/// only the last is given up: conflicts are local, and far levels have nothing to do with
+/// them (Nadel and Ryvchin 2018).
+const JUMP_MAX: u32 = 2;
 
 /// Memory of one analysis, kept for the next.
 #[derive(Default)]
@@ -64,11 +69,11 @@ impl Solver {
         let learned = std::mem::take(&mut self.analysis.learned);
         let clause = self.clauses.store(&learned, Some(levels), step);
         let back = learned.get(1).map_or(0, |literal| self.trail.level_of(literal.choice()));
-        self.give_up(back);
+        self.give_up(if last - back > JUMP_MAX { last - 1 } else { back });
         if learned.len() > 1 {
             self.clauses.watch(clause);
         }
-        self.take(learned[0], Reason::Clause(clause));
+        self.take(learned[0], Reason::Clause(clause), back);
         self.analysis.learned = learned;
         self.statistics.learned += 1;
         self.queue.decay();
@@ -110,6 +115,7 @@ impl Solver {
         analysis.reasons.clear();
         analysis.roots.clear();
         let mut literals = std::mem::take(&mut analysis.literals);
+        let last = self.trail.level();
         let (mut reason, mut open, mut place) = (conflict, 0, self.trail.literals.len());
         loop {
             analysis.reasons.push(reason);
@@ -128,7 +134,7 @@ impl Solver {
                 analysis.seen[choice.index()] = true;
                 analysis.touched.push(choice);
                 self.queue.bump(choice.index());
-                if level == self.trail.level() {
+                if level == last {
                     open += 1;
                 } else {
                     analysis.learned.push(literal);
@@ -136,7 +142,8 @@ impl Solver {
             }
             loop {
                 place -= 1;
-                if analysis.seen[self.trail.literals[place].choice().index()] {
+                let choice = self.trail.literals[place].choice();
+                if analysis.seen[choice.index()] && self.trail.level_of(choice) == last {
                     break;
                 }
             }
@@ -266,36 +273,26 @@ impl Solver {
         }
     }
 
-    /// Notes why the sides that hold for good do.
-    pub(crate) fn settle_roots(&mut self) {
-        debug_assert!(self.trail.level() == 0);
-        let mut literals = std::mem::take(&mut self.analysis.literals);
-        while let Some(&literal) = self.trail.literals.get(self.settled) {
-            let choice = literal.choice();
-            let reason = self.trail.reason_of(choice);
-            self.literals_of(reason, &mut literals);
-            let mut step = self.step_of(reason);
-            if literals.iter().any(|other| other.choice() != choice) {
-                let mut from = vec![step];
-                let others = literals.iter().map(|literal| literal.choice());
-                from.extend(
-                    others
-                        .filter(|&other| other != choice)
-                        .map(|other| self.root_steps[other.index()]),
-                );
-                step = self.log.lemma(&[literal], &from);
-            }
-            self.root_steps[choice.index()] = step;
-            self.settled += 1;
+    /// Notes why a side holds for good. All that its reason names does too.
+    pub(crate) fn settle(&mut self, literal: Literal) {
+        let choice = literal.choice();
+        let reason = self.trail.reason_of(choice);
+        let mut literals = Vec::new();
+        self.literals_of(reason, &mut literals);
+        literals.retain(|other| other.choice() != choice);
+        let mut step = self.step_of(reason);
+        if !literals.is_empty() {
+            let mut from = vec![step];
+            from.extend(literals.iter().map(|other| self.root_steps[other.choice().index()]));
+            step = self.log.lemma(&[literal], &from);
         }
-        self.analysis.literals = literals;
+        self.root_steps[choice.index()] = step;
     }
 
     /// Notes that nothing is left to take back.
     fn refute(&mut self, conflict: Reason) {
         // The conflict may have come with levels above it that are not part of it.
         let conflict = self.give_up_keeping(0, conflict);
-        self.settle_roots();
         let mut literals = Vec::new();
         self.literals_of(conflict, &mut literals);
         let mut from = vec![self.step_of(conflict)];

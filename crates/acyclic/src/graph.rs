@@ -96,8 +96,6 @@ pub(crate) struct ChoiceEdge {
     pub(crate) to: Node,
     pub(crate) literal: Literal,
     pub(crate) next_of_literal: u32,
-    pub(crate) next_out: u32,
-    pub(crate) next_in: u32,
     next_asserted_out: u32,
     next_asserted_in: u32,
 }
@@ -105,23 +103,31 @@ pub(crate) struct ChoiceEdge {
 /// How an edge of a side stands.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct EdgeState {
-    /// It led backward when its ends were last looked at.
-    pub(crate) backward: bool,
     /// It holds.
     pub(crate) asserted: bool,
     /// It holds for good.
     pub(crate) fixed: bool,
 }
 
-/// A node that edges of sides touch, with the first of each list of them.
-#[derive(Clone, Copy)]
+/// A node that edges of sides touch.
 pub(crate) struct Touched {
-    pub(crate) out: u32,
-    pub(crate) into: u32,
+    pub(crate) node: Node,
+    /// The first of the edges that hold, out of the node and into it.
     pub(crate) asserted_out: u32,
     pub(crate) asserted_in: u32,
-    /// It moved since its edges were last looked at.
+    /// It moved since it was last looked at.
     pub(crate) stale: bool,
+    /// All edges of sides but those to itself.
+    pub(crate) out: Vec<Incidence>,
+    pub(crate) into: Vec<Incidence>,
+}
+
+/// An edge of a side, seen from one end.
+#[derive(Clone, Copy)]
+pub(crate) struct Incidence {
+    pub(crate) edge: u32,
+    /// The slot of the other end.
+    pub(crate) other: u32,
 }
 
 /// A node that a search came to.
@@ -148,8 +154,12 @@ pub(crate) struct Graph {
     pub(crate) states: Vec<EdgeState>,
     /// The first and last edge of every literal.
     pub(crate) lists: Vec<(u32, u32)>,
-    /// How many edges of a literal lead backward, as far as `states` knows.
+    /// By slot: the position of its node when it was last looked at.
+    pub(crate) seen: Vec<u32>,
+    /// By literal: how many of its edges lead backward by `seen`.
     pub(crate) backward: Vec<u32>,
+    /// By slot: where a running search has it.
+    pub(crate) slot_marks: Vec<u32>,
     /// Edges that hold, in the order they were asserted.
     asserted: Vec<u32>,
     retained: Vec<u32>,
@@ -210,7 +220,9 @@ impl Graph {
             edges: Vec::new(),
             states: Vec::new(),
             lists: Vec::new(),
+            seen: Vec::new(),
             backward: Vec::new(),
+            slot_marks: Vec::new(),
             asserted: Vec::new(),
             retained: Vec::new(),
             marks: vec![0; nodes],
@@ -256,23 +268,21 @@ impl Graph {
     /// Adds an edge to a side, and says which it is.
     pub(crate) fn add(&mut self, literal: Literal, edge: Edge) -> u32 {
         let id = self.edges.len() as u32;
-        let out = self.touch(edge.from);
-        let next_out = std::mem::replace(&mut self.touched[out].out, id);
-        let into = self.touch(edge.to);
-        let next_in = std::mem::replace(&mut self.touched[into].into, id);
+        let (from, to) = (self.touch(edge.from), self.touch(edge.to));
+        if from != to {
+            self.touched[from].out.push(Incidence { edge: id, other: to as u32 });
+            self.touched[to].into.push(Incidence { edge: id, other: from as u32 });
+        }
         self.edges.push(ChoiceEdge {
             from: edge.from,
             to: edge.to,
             literal,
             next_of_literal: NONE,
-            next_out,
-            next_in,
             next_asserted_out: NONE,
             next_asserted_in: NONE,
         });
-        let backward = !self.is_forward(id);
-        self.states.push(EdgeState { backward, ..EdgeState::default() });
-        self.backward[literal.index()] += u32::from(backward);
+        self.states.push(EdgeState::default());
+        self.backward[literal.index()] += u32::from(self.seen[from] >= self.seen[to]);
         let (first, last) = &mut self.lists[literal.index()];
         if *first == NONE {
             *first = id;
@@ -287,14 +297,16 @@ impl Graph {
         let slot = &mut self.slots[node as usize];
         if *slot == NONE {
             *slot = self.touched.len() as u32;
-            let none = Touched {
-                out: NONE,
-                into: NONE,
+            self.touched.push(Touched {
+                node,
                 asserted_out: NONE,
                 asserted_in: NONE,
                 stale: false,
-            };
-            self.touched.push(none);
+                out: Vec::new(),
+                into: Vec::new(),
+            });
+            self.seen.push(self.positions[node as usize]);
+            self.slot_marks.push(0);
         }
         *slot as usize
     }
@@ -376,12 +388,15 @@ impl Graph {
             + 2 * self.moved_bits.capacity()
             + 2 * self.lists.capacity()
             + self.backward.capacity()
+            + self.seen.capacity()
+            + self.slot_marks.capacity()
             + 2 * self.places.capacity();
         let visits = self.ahead.capacity() + self.behind.capacity() + self.later.capacity();
         4 * words
             + size_of::<Visit>() * visits
             + size_of::<Touched>() * self.touched.capacity()
             + size_of::<EdgeState>() * self.states.capacity()
-            + size_of::<ChoiceEdge>() * self.edges.capacity()
+            // Every edge is seen from both ends, in lists that grow by doubling.
+            + (size_of::<ChoiceEdge>() + 3 * size_of::<Incidence>()) * self.edges.capacity()
     }
 }

@@ -42,6 +42,8 @@ pub struct Statistics {
     pub cycle_propagations: u64,
     /// Clauses learned, removed ones included.
     pub learned: u64,
+    /// Those among them that were removed again.
+    pub forgotten: u64,
     /// Times the order changed.
     pub reorderings: u64,
     /// Nodes visited in looking for cycles and reordering.

@@ -1,15 +1,15 @@
 //! An order kept while edges come and go.
 //!
 //! An edge against the order makes its later end, and what follows it up to the
-//! earlier end, change places with the earlier end and what leads to it [Pearce
-//! and Kelly 2006]. If the one reaches the other there is a cycle instead. Edges
+//! earlier end, change places with the earlier end and what leads to it (Pearce
+//! and Kelly 2006). If the one reaches the other there is a cycle instead. Edges
 //! that are taken back need nothing: the order still agrees with the rest.
 //!
 //! The two sets a search has visited also show which sides can no longer be taken:
 //! an edge from the set behind the new edge to the set before it would close a cycle.
 
 use crate::choice::{Literal, Node};
-use crate::graph::{ChoiceEdge, Graph, NONE};
+use crate::graph::{ChoiceEdge, Graph, Incidence, NONE, Visit};
 
 /// What became of an edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,34 +106,72 @@ impl Graph {
         let mut implied = std::mem::take(&mut self.implied);
         implied.literals.clear();
         implied.edges.clear();
-        if self.ahead.len() <= self.behind.len() {
-            for visit in &self.ahead {
-                let slot = self.slots[visit.node as usize];
-                let mut next = if slot == NONE { NONE } else { self.touched[slot as usize].out };
-                while next != NONE {
-                    let edge = self.edges[next as usize];
-                    let mark = self.marks[edge.to as usize];
-                    if mark & BEHIND != 0 && values[edge.literal.index()] == 0 {
-                        self.imply(id, next, &mut implied);
-                    }
-                    next = edge.next_out;
-                }
-            }
-        } else {
-            for visit in &self.behind {
-                let slot = self.slots[visit.node as usize];
-                let mut next = if slot == NONE { NONE } else { self.touched[slot as usize].into };
-                while next != NONE {
-                    let edge = self.edges[next as usize];
-                    let mark = self.marks[edge.from as usize];
-                    if mark != 0 && mark & BEHIND == 0 && values[edge.literal.index()] == 0 {
-                        self.imply(id, next, &mut implied);
-                    }
-                    next = edge.next_in;
+        let slots = &self.slots;
+        let slots_of = |visits: &[Visit]| {
+            let slot_of = |visit: &Visit| slots[visit.node as usize];
+            visits.iter().map(slot_of).filter(|&slot| slot != NONE).collect::<Vec<u32>>()
+        };
+        let (ahead, behind) = (slots_of(&self.ahead), slots_of(&self.behind));
+        let outward: usize = ahead.iter().map(|&slot| self.touched[slot as usize].out.len()).sum();
+        let inward: usize = behind.iter().map(|&slot| self.touched[slot as usize].into.len()).sum();
+        // Edges are looked for from the end that has fewer.
+        let (near, far) = if outward <= inward { (ahead, behind) } else { (behind, ahead) };
+        for &slot in &far {
+            self.slot_marks[slot as usize] = 1;
+        }
+        for &slot in &near {
+            let touched = &self.touched[slot as usize];
+            let incidences = if outward <= inward { &touched.out } else { &touched.into };
+            for incidence in incidences {
+                if self.slot_marks[incidence.other as usize] != 0
+                    && values[self.edges[incidence.edge as usize].literal.index()] == 0
+                {
+                    self.imply(id, incidence.edge, &mut implied);
                 }
             }
         }
+        for &slot in &far {
+            self.slot_marks[slot as usize] = 0;
+        }
         self.implied = implied;
+    }
+
+    /// Looks at the nodes that moved, and calls `turned` with every literal that has its
+    /// first backward edge by that.
+    ///
+    /// Nodes are looked at one by one, against what was last seen of the others: an
+    /// edge between two that moved is then counted as often as it turns.
+    pub(crate) fn look_at_moved(&mut self, mut turned: impl FnMut(Literal)) {
+        while let Some(slot) = self.stale.pop() {
+            let touched = &mut self.touched[slot as usize];
+            touched.stale = false;
+            let (old, new) = (self.seen[slot as usize], self.positions[touched.node as usize]);
+            let mut count = |edge: u32, was: bool, is: bool| {
+                let literal = self.edges[edge as usize].literal;
+                let backward = &mut self.backward[literal.index()];
+                if is && !was {
+                    *backward += 1;
+                    if *backward == 1 {
+                        turned(literal);
+                    }
+                } else {
+                    *backward -= 1;
+                }
+            };
+            for &Incidence { edge, other } in &touched.out {
+                let other = self.seen[other as usize];
+                if (old >= other) != (new >= other) {
+                    count(edge, old >= other, new >= other);
+                }
+            }
+            for &Incidence { edge, other } in &touched.into {
+                let other = self.seen[other as usize];
+                if (other >= old) != (other >= new) {
+                    count(edge, other >= old, other >= new);
+                }
+            }
+            self.seen[slot as usize] = new;
+        }
     }
 
     /// Notes the cycle of a new edge and one from a node ahead to a node behind.
@@ -153,7 +191,7 @@ impl Graph {
 pub(crate) const BEHIND: u32 = 1 << 31;
 
 /// The edges of choices between a visit and the start of its search.
-fn chain(visits: &[crate::graph::Visit], mut visit: u32, edges: &mut Vec<u32>) {
+fn chain(visits: &[Visit], mut visit: u32, edges: &mut Vec<u32>) {
     while visits[visit as usize].edge != NONE {
         edges.push(visits[visit as usize].edge);
         visit = visits[visit as usize].previous;

@@ -2,15 +2,15 @@
 //!
 //! Starting again costs little here: the order stays, and with it most of what was
 //! decided. It is done when clauses of late have more levels than
-//! clauses on the whole [Audemard and Simon 2012].
+//! clauses on the whole (Audemard and Simon 2012).
 
 const RECENT: f64 = 1.0 / 32.0;
 const OVERALL: f64 = 1.0 / 4096.0;
 /// How much worse recent clauses must be.
 const WORSE: f64 = 1.2;
 const CONFLICTS_BETWEEN: u64 = 50;
-const REMOVABLE_FIRST: usize = 4_000;
-const REMOVABLE_MORE: usize = 500;
+const REMOVABLE_FIRST: usize = 1_000;
+const REMOVABLE_MORE: usize = 300;
 
 pub(crate) struct Pace {
     recent: f64,

@@ -72,8 +72,12 @@ impl Solver {
                 for &(literal, end) in &implied.literals {
                     if self.trail.value(literal) == 0 {
                         let cycle = &implied.edges[start..end as usize];
+                        let others = cycle.iter().map(|&edge| self.graph.edges[edge as usize]);
+                        let others = others.map(|edge| edge.literal.choice());
+                        let others = others.filter(|&other| other != literal.choice());
+                        let level = others.map(|other| self.trail.level_of(other)).max();
                         let reason = self.trail.keep_cycle(cycle);
-                        self.take(!literal, reason);
+                        self.take(!literal, reason, level.unwrap_or(0));
                         self.statistics.cycle_propagations += 1;
                     }
                     start = end as usize;
@@ -142,12 +146,24 @@ impl Solver {
         if self.trail.value(first) < 0 {
             return Watched::Broken;
         }
-        self.take(first, Reason::Clause(clause));
-        Watched::Keep(kept)
+        // The literal that became false last is watched: it is the first to be given up.
+        let level =
+            |place: &usize| self.trail.level_of(self.clauses.literal(clause, *place).choice());
+        let last = (2..self.clauses.len(clause))
+            .fold(1, |last, place| if level(&place) > level(&last) { place } else { last });
+        let level = level(&last);
+        self.take(first, Reason::Clause(clause), level);
+        if last == 1 {
+            return Watched::Keep(kept);
+        }
+        self.clauses.swap(clause, 1, last);
+        let other = self.clauses.literal(clause, 1);
+        self.clauses.watches[other.index()].push(kept);
+        Watched::Moved
     }
 
-    /// Lets clauses count that came since the last time. One that leaves at most one
-    /// literal open takes the search back to where it would have mattered.
+    /// Lets clauses count that came since the last time. What one forces belongs to
+    /// the level at which it would have been forced.
     fn enter_late_clauses(&mut self) -> Option<Reason> {
         while let Some(clause) = self.late_clauses.pop() {
             let len = self.clauses.len(clause);
@@ -162,19 +178,13 @@ impl Solver {
             let first = self.clauses.literal(clause, 0);
             let second = (len > 1).then(|| self.clauses.literal(clause, 1));
             let open = second.is_some_and(|second| self.trail.value(second) >= 0);
-            if open {
-                continue;
-            }
-            let level = second.map_or(0, |second| self.trail.level_of(second.choice()));
             match self.trail.value(first) {
-                1 if self.trail.level_of(first.choice()) <= level => {}
-                -1 if self.trail.level_of(first.choice()) <= level => {
-                    return Some(Reason::Clause(clause));
+                0 if !open => {
+                    let level = second.map_or(0, |second| self.trail.level_of(second.choice()));
+                    self.take(first, Reason::Clause(clause), level);
                 }
-                _ => {
-                    self.give_up(level);
-                    self.take(first, Reason::Clause(clause));
-                }
+                -1 => return Some(Reason::Clause(clause)),
+                _ => {}
             }
         }
         None

@@ -76,11 +76,13 @@ impl Trail {
         self.levels.push(Level { literals, asserted, cycles });
     }
 
-    pub(crate) fn take(&mut self, literal: Literal, reason: Reason) {
+    /// Takes a side at a level, which may be below the current one.
+    pub(crate) fn take(&mut self, literal: Literal, reason: Reason, level: u32) {
         debug_assert_eq!(self.value(literal), 0);
+        debug_assert!(level <= self.level());
         self.values[literal.index()] = 1;
         self.values[(!literal).index()] = -1;
-        self.levels_of[literal.choice().index()] = self.levels.len() as u32;
+        self.levels_of[literal.choice().index()] = level;
         self.reasons[literal.choice().index()] = reason;
         self.literals.push(literal);
     }
@@ -99,16 +101,33 @@ impl Trail {
     }
 
     /// Gives up the levels above one and says how much was asserted below them.
-    /// Calls `freed` with every literal that is no longer true.
+    /// Calls `freed` with every literal that is no longer true. Literals that were taken
+    /// late, but at levels that stay, are kept with their reasons.
     pub(crate) fn give_up(&mut self, level: u32, mut freed: impl FnMut(Literal)) -> usize {
         let limits = self.levels[level as usize];
         self.levels.truncate(level as usize);
-        for literal in self.literals.drain(limits.literals..).rev() {
-            self.values[literal.index()] = 0;
-            self.values[(!literal).index()] = 0;
-            freed(literal);
+        let (mut kept, mut cycles) = (limits.literals, limits.cycles);
+        for place in limits.literals..self.literals.len() {
+            let literal = self.literals[place];
+            if self.levels_of[literal.choice().index()] > level {
+                self.values[literal.index()] = 0;
+                self.values[(!literal).index()] = 0;
+                freed(literal);
+                continue;
+            }
+            self.literals[kept] = literal;
+            kept += 1;
+            // Cycles stand in the order of their literals, so there is room below.
+            if let Reason::Cycle(old) = self.reasons[literal.choice().index()] {
+                let start = old as usize;
+                let end = start + 2 + self.cycles[start + 1] as usize;
+                self.cycles.copy_within(start..end, cycles);
+                self.reasons[literal.choice().index()] = Reason::Cycle(cycles as u32);
+                cycles += end - start;
+            }
         }
-        self.cycles.truncate(limits.cycles);
+        self.literals.truncate(kept);
+        self.cycles.truncate(cycles);
         self.clauses_done = self.clauses_done.min(limits.literals);
         self.edges_done = self.edges_done.min(limits.literals);
         limits.asserted

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// each choice of the solver is, `input` the literals of the clause with a tag.
 pub(crate) fn check(instance: &Instance, choices: &[usize], refutation: &Refutation) {
     let known: BTreeSet<Edge> = instance.known.iter().copied().collect();
-    let mut clauses: Vec<Vec<Literal>> = Vec::new();
+    let mut clauses = Propagation::default();
     for (place, step) in refutation.steps.iter().enumerate() {
         match step {
             Step::Cycle { path } => {
@@ -30,7 +30,7 @@ pub(crate) fn check(instance: &Instance, choices: &[usize], refutation: &Refutat
                         assert!(known.contains(&plain), "step {place}: not a known edge");
                     }
                 }
-                clauses.push(clause);
+                clauses.add(&clause);
             }
             Step::Input { tag, literals } => {
                 let mine: BTreeSet<(usize, bool)> =
@@ -39,11 +39,11 @@ pub(crate) fn check(instance: &Instance, choices: &[usize], refutation: &Refutat
                     .iter()
                     .map(|literal| (choices[literal.choice().index()], is_yes(*literal)));
                 assert_eq!(mine, named.collect(), "step {place}: another clause");
-                clauses.push(literals.clone());
+                clauses.add(literals);
             }
             Step::Lemma { literals } => {
-                assert!(follows(&clauses, literals), "step {place}: the lemma does not follow");
-                clauses.push(literals.clone());
+                assert!(clauses.gives(literals), "step {place}: the lemma does not follow");
+                clauses.add(literals);
             }
         }
     }
@@ -56,26 +56,69 @@ pub(crate) fn is_yes(literal: Literal) -> bool {
 
 /// Reverse unit propagation with counters: each clause knows how many of its
 /// literals are not false.
-fn follows(clauses: &[Vec<Literal>], lemma: &[Literal]) -> bool {
-    let mut falsified: BTreeSet<Literal> = lemma.iter().copied().collect();
-    loop {
-        let before = falsified.len();
-        for clause in clauses {
-            let mut open: Vec<Literal> =
-                clause.iter().copied().filter(|literal| !falsified.contains(literal)).collect();
-            open.sort_unstable();
-            open.dedup();
-            match open[..] {
-                [] => return true,
-                [literal] => {
-                    falsified.insert(!literal);
+#[derive(Default)]
+struct Propagation {
+    clauses: Vec<Vec<Literal>>,
+    open: Vec<usize>,
+    /// By literal: the clauses it is in, and whether it is false.
+    within: Vec<Vec<usize>>,
+    is_false: Vec<bool>,
+    falsified: Vec<Literal>,
+}
+
+impl Propagation {
+    fn add(&mut self, literals: &[Literal]) {
+        let mut clause = literals.to_vec();
+        clause.sort_unstable();
+        clause.dedup();
+        for literal in &clause {
+            self.grow(*literal);
+            self.within[literal.index()].push(self.clauses.len());
+        }
+        self.open.push(clause.len());
+        self.clauses.push(clause);
+    }
+
+    fn grow(&mut self, literal: Literal) {
+        let needed = literal.index().max((!literal).index()) + 1;
+        if self.is_false.len() < needed {
+            self.within.resize(needed, Vec::new());
+            self.is_false.resize(needed, false);
+        }
+    }
+
+    /// Whether a contradiction follows when all these literals are false.
+    fn gives(&mut self, lemma: &[Literal]) -> bool {
+        let mut waiting = lemma.to_vec();
+        let units = (self.clauses.iter()).filter(|clause| clause.len() == 1);
+        waiting.extend(units.map(|clause| !clause[0]));
+        let mut contradiction = self.clauses.iter().any(Vec::is_empty);
+        while !contradiction && let Some(literal) = waiting.pop() {
+            self.grow(literal);
+            if self.is_false[literal.index()] {
+                continue;
+            }
+            contradiction = self.is_false[(!literal).index()];
+            self.is_false[literal.index()] = true;
+            self.falsified.push(literal);
+            for &clause in &self.within[literal.index()] {
+                self.open[clause] -= 1;
+                if self.open[clause] == 0 {
+                    contradiction = true;
+                } else if self.open[clause] == 1 {
+                    let mut left = self.clauses[clause].iter();
+                    let left = left.find(|other| !self.is_false[other.index()]);
+                    waiting.push(!*left.expect("one is open"));
                 }
-                _ => {}
             }
         }
-        if falsified.len() == before {
-            return false;
+        for literal in self.falsified.drain(..) {
+            self.is_false[literal.index()] = false;
+            for &clause in &self.within[literal.index()] {
+                self.open[clause] += 1;
+            }
         }
+        contradiction
     }
 }
 
@@ -84,7 +127,12 @@ fn a_lemma_that_needs_two_clauses_follows_and_a_guess_does_not() {
     let mut solver =
         acyclic::Solver::new(&[], acyclic::KnownEdges::from_edges(0, &[])).expect("no nodes");
     let [one, two]: [Choice; 2] = [(); 2].map(|()| solver.choice(&[], &[], acyclic::Phase::Yes));
-    let clauses = vec![vec![one.yes(), two.yes()], vec![one.yes(), two.no()]];
-    assert!(follows(&clauses, &[one.yes()]));
-    assert!(!follows(&clauses, &[one.no()]));
+    let mut clauses = Propagation::default();
+    clauses.add(&[one.yes(), two.yes()]);
+    clauses.add(&[one.yes(), two.no()]);
+    assert!(clauses.gives(&[one.yes()]));
+    assert!(!clauses.gives(&[one.no()]));
+    assert!(!clauses.gives(&[]));
+    clauses.add(&[one.no()]);
+    assert!(clauses.gives(&[]));
 }

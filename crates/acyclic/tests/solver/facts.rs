@@ -42,14 +42,15 @@ fn two_impossible_sides_are_refuted_by_their_two_cycles() {
     else {
         panic!("there is no order");
     };
+    // The side that is nearer to the order is tried first.
     let yes = vec![chosen(2, 0, choice.yes()), known(0, 1), known(1, 2)];
     let no = vec![chosen(1, 0, choice.no()), known(0, 1)];
     assert_eq!(
         steps,
         [
-            Step::Cycle { path: yes },
-            Step::Lemma { literals: vec![choice.no()] },
             Step::Cycle { path: no },
+            Step::Lemma { literals: vec![choice.yes()] },
+            Step::Cycle { path: yes },
             Step::Lemma { literals: vec![] }
         ]
     );

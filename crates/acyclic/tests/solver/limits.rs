@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A solver with enough to do to be stopped.
 fn busy() -> Solver {
-    let instance = hard(Shape { nodes: 300, choices: 3_000, window: 60 }, 1);
+    let instance = hard(Shape { nodes: 1_000, choices: 10_000, window: 200 }, 1);
     let known = KnownEdges::from_edges(instance.order.len(), &instance.known);
     let mut solver = Solver::new(&instance.order, known).unwrap();
     for sides in &instance.choices {

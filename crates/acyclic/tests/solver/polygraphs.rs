@@ -214,3 +214,37 @@ fn random_polygraphs_without_an_order_are_refuted_with_a_proof() {
         assert!(!solve(&instance, PLAIN).satisfied, "seed {seed}");
     }
 }
+
+/// Clauses of three literals, so many that about half of such instances have no answer, over
+/// choices that order few nodes.
+fn clauses(choices: usize, seed: u64) -> Instance {
+    let mut random = Random(seed);
+    let nodes = 30;
+    let mut instance = Instance { order: (0..nodes).collect(), ..Instance::default() };
+    for _ in 0..choices {
+        let low = random.below(nodes as usize - 3) as Node;
+        let edge = Edge::new(low, low + 1 + random.below(2) as Node);
+        let (yes, no) = (vec![edge], vec![Edge::new(edge.to, edge.from)]);
+        let empty = random.chance(80);
+        let side = |edges: Vec<Edge>| if empty { Vec::new() } else { edges };
+        instance.choices.push(Sides { yes: side(yes), no: side(no), ..Sides::default() });
+    }
+    for _ in 0..choices * 39 / 10 {
+        let literal = |_| (random.below(choices), random.chance(50));
+        instance.clauses.push((0..3).map(literal).collect());
+    }
+    instance
+}
+
+#[test]
+fn long_searches_forget_clauses_and_still_prove_their_answers() {
+    let (mut satisfied, mut proven_after_forgetting) = (0, 0);
+    for seed in 0..8 {
+        let found = solve(&clauses(180, seed), PLAIN);
+        satisfied += usize::from(found.satisfied);
+        let forgot = found.statistics.forgotten > 0;
+        proven_after_forgetting += usize::from(!found.satisfied && forgot);
+    }
+    assert!(satisfied > 0, "{satisfied} of 8 satisfied");
+    assert!(proven_after_forgetting > 0, "{proven_after_forgetting} of 8 proven");
+}
