@@ -7,10 +7,12 @@
 //! left, the operation is the first that no order explains. Equal configurations are
 //! one. How they came about is kept in a tree, which is the witness at the end.
 //!
-//! Three things keep the configurations few. A read takes effect as soon as it can:
-//! that changes nothing and can only help. Operations that may never have happened
-//! stay open for ever, so equal ones are told apart by their number only. And of two
-//! configurations that differ in those alone, the one that used fewer stands for both.
+//! Four things keep the configurations few. A read takes effect as soon as it can: that
+//! changes nothing and can only help. Of open operations that do the same, the one that
+//! ends first takes effect first: the other could take its place. Operations that may
+//! never have happened stay open for ever, so equal ones are told apart by their number
+//! only. And of two configurations that differ in those alone, the one that used fewer
+//! stands for both.
 //!
 //! Exponential in the operations open at once, linear in the rest.
 
@@ -129,6 +131,8 @@ struct Search<'a> {
     slots: Vec<Slot>,
     /// Bits of operations that have completed.
     free: Vec<u32>,
+    /// Certain operations that have been invoked and have not completed, in order of
+    /// completion.
     open: Vec<usize>,
     classes: Vec<Class>,
     layout: Layout,
@@ -200,7 +204,10 @@ impl<'a> Search<'a> {
         }
         let bit = self.free.pop().expect("as many bits as operations are ever open");
         self.slots[place] = Slot::Bit(bit);
-        self.open.push(place);
+        let operations = self.problem.operations;
+        let ends_later = |open: &usize| operations[*open].completed > operations[place].completed;
+        let at = self.open.iter().position(ends_later).unwrap_or(self.open.len());
+        self.open.insert(at, place);
         if self.problem.operations[place].action.is_read() {
             let width = self.layout.width();
             let mut rows = std::mem::take(&mut self.frontier.rows);
@@ -286,12 +293,27 @@ impl<'a> Search<'a> {
         let is_candidate = |place: usize| {
             !self.problem.operations[place].action.is_read() || self.may_wait(row, place)
         };
-        let is_open = |&place: &usize| is_candidate(place) && !self.has_effect(row, place);
-        let mut candidates: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
+        let mut candidates: Vec<usize> = Vec::new();
+        // Of open operations that do the same, the one that ends first goes first.
+        let is_second = |candidates: &[usize], place: usize| {
+            let same = |place: usize| {
+                (self.problem.operations[place].object, self.problem.operations[place].action)
+            };
+            self.problem.before.is_empty() && candidates.iter().any(|&it| same(it) == same(place))
+        };
+        for &place in &self.open {
+            let is_open = is_candidate(place) && !self.has_effect(row, place);
+            if is_open && !is_second(&candidates, place) {
+                candidates.push(place);
+            }
+        }
         for (number, class) in self.classes.iter().enumerate() {
             let used = row[self.layout.class(number as u32)];
             if used < class.open {
-                candidates.push(class.members[used as usize]);
+                let place = class.members[used as usize];
+                if !is_second(&candidates, place) {
+                    candidates.push(place);
+                }
             }
         }
         candidates
