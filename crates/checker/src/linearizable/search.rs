@@ -46,6 +46,8 @@ pub(super) struct Problem<'a> {
 const BYTES_MAX: usize = 1 << 30;
 /// Configurations between two questions whether to stop.
 const STEPS_PER_LOOK: usize = 1 << 10;
+/// A smaller tree is not worth pruning.
+const PRUNED_MIN: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
 /// Beside the operation that is not explained, so many are named.
 const SHOWN_MAX: usize = 8;
 
@@ -139,6 +141,8 @@ struct Search<'a> {
     frontier: Set,
     /// The operation that took effect last and the node before it.
     tree: Vec<(u32, u32)>,
+    /// At so many nodes the tree is pruned.
+    prune_at: usize,
     steps: usize,
     hasher: DefaultHashBuilder,
 }
@@ -186,6 +190,7 @@ impl<'a> Search<'a> {
             layout,
             frontier: Set::default(),
             tree: Vec::new(),
+            prune_at: PRUNED_MIN,
             steps: 0,
             hasher: DefaultHashBuilder::default(),
         };
@@ -261,7 +266,43 @@ impl<'a> Search<'a> {
         self.free.push(bit);
         self.open.retain(|&open| open != place);
         self.frontier = next;
+        self.prune();
         Ok(())
+    }
+
+    /// Forgets how configurations came about that are no more, when they are many.
+    fn prune(&mut self) {
+        if self.tree.len() < self.prune_at {
+            return;
+        }
+        // A node stands after the one before it, so one pass back finds all that are
+        // needed and one pass forth numbers them again.
+        let mut numbers = vec![ROOT; self.tree.len()];
+        for &node in self.frontier.nodes.iter().filter(|&&node| node != ROOT) {
+            numbers[node as usize] = 0;
+        }
+        for node in (0..self.tree.len()).rev() {
+            let before = self.tree[node].1;
+            if numbers[node] == 0 && before != ROOT {
+                numbers[before as usize] = 0;
+            }
+        }
+        let mut kept = 0;
+        for node in 0..self.tree.len() {
+            if numbers[node] == ROOT {
+                continue;
+            }
+            let (place, before) = self.tree[node];
+            let before = if before == ROOT { ROOT } else { numbers[before as usize] };
+            self.tree[kept] = (place, before);
+            numbers[node] = kept as u32;
+            kept += 1;
+        }
+        self.tree.truncate(kept);
+        for node in self.frontier.nodes.iter_mut().filter(|node| **node != ROOT) {
+            *node = numbers[*node as usize];
+        }
+        self.prune_at = PRUNED_MIN.max(2 * kept);
     }
 
     /// Stops if time or memory are up.
