@@ -129,3 +129,16 @@ fn damage_is_told_with_its_line() {
         "c: line 21: expected `origin READ KEY WRITER`, found `origin 3 4`"
     );
 }
+
+#[test]
+fn every_rule_and_kind_is_documented() {
+    let page = include_str!("../../../docs/certificate.md");
+    let rules = everything().claims.into_iter().flat_map(|claim| match claim.proof {
+        Proof::Refutation(Refutation::Derivation(derivation)) => derivation.steps,
+        _ => Vec::new(),
+    });
+    let mut names: Vec<&str> = ReadingKind::ALL.iter().map(|kind| kind.name()).collect();
+    names.extend(rules.map(|step| step.rule.name()));
+    names.retain(|name| !page.contains(&format!("`{name}")));
+    assert_eq!(names, [""; 0]);
+}
