@@ -298,16 +298,18 @@ impl<'a> Prover<'a> {
 
     /// Whether the level is refuted, by everything there is; `None` if too much is open.
     fn refutes(&mut self) -> Option<bool> {
-        self.saturate();
-        if let Some(cycle) = self.cycle(&self.edges()) {
-            let accepted = self.check_end(self.steps.clone(), End::Cycle(step_ids(cycle)));
-            assert_eq!(accepted, Ok(()), "{}", self.level);
-            return Some(true);
-        }
-        if self.has_reading() {
+        if self.derivation().is_some() || self.has_reading() {
             return Some(true);
         }
         Open::of(self).map(|mut open| open.is_refuted())
+    }
+
+    /// A derivation that ends in a cycle.
+    fn derivation(&mut self) -> Option<Derivation> {
+        self.saturate();
+        let end = End::Cycle(step_ids(self.cycle(&self.edges())?));
+        assert_eq!(self.check_end(self.steps.clone(), end.clone()), Ok(()), "{}", self.level);
+        Some(Derivation { steps: self.steps.clone(), end })
     }
 }
 
@@ -464,11 +466,18 @@ impl<'p, 'a> Open<'p, 'a> {
     }
 
     fn is_refuted(&mut self) -> bool {
+        self.derivation().is_some()
+    }
+
+    /// A derivation that ends in a search.
+    fn derivation(&mut self) -> Option<Derivation> {
         if !self.refute(&mut Vec::new()) {
-            return false;
+            return None;
         }
         assert_eq!(self.refusal(self.variables.clone(), self.clauses.clone()), "");
-        true
+        let (variables, clauses) = (self.variables.clone(), self.clauses.clone());
+        let end = End::Search(Search { variables, clauses });
+        Some(Derivation { steps: self.prover.steps.clone(), end })
     }
 
     /// Whether the decisions cannot be extended to an order; then a lemma says so.
@@ -534,6 +543,15 @@ impl<'p, 'a> Open<'p, 'a> {
             }
         }
     }
+}
+
+/// A claim with a refutation, if there is one.
+pub(crate) fn violated(history: &History, level: Level) -> Option<Claim> {
+    let mut prover = Prover::new(history, level);
+    let derivation = prover.derivation().or_else(|| Open::of(&prover)?.derivation())?;
+    let proof = Proof::Refutation(Refutation::Derivation(derivation));
+    let name = level.name().to_string();
+    Some(Claim { shown_at: name.clone(), levels: vec![name], proof })
 }
 
 /// Values that were written twice to one key, or that are initial as well.
