@@ -70,7 +70,9 @@ fn sets_of_txns(history: &History) -> Vec<Vec<TxnId>> {
             Outcome::Aborted => continue,
             Outcome::Unknown => sets.clone(),
         };
-        sets.iter_mut().for_each(|set| set.push(txn));
+        for set in &mut sets {
+            set.push(txn);
+        }
         sets.extend(without);
     }
     sets
