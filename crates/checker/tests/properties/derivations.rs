@@ -6,37 +6,36 @@
 //! that concludes too much refutes a level that holds, and one that concludes too little
 //! misses a violation.
 
+use crate::searches::Open;
 use crate::support::{Size, history, random_history};
 use isolde::Level;
 use isolde::reference::{self, Reference};
 use isolde_certificate::{
-    ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node, Proof, Reading, ReadingKind,
-    Refutation, Rule, Search, Step, StepId, Variable, Verifier,
+    Claim, Derivation, End, Link, Node, Proof, Reading, ReadingKind, Refutation, Rule, Step,
+    StepId, Verifier,
 };
 use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Histories with more open questions are not searched.
-const VARIABLES_MAX: usize = 12;
-
 /// An edge of the graph of events.
 #[derive(Clone, Copy)]
-struct Edge {
-    from: Node,
-    to: Node,
-    is_anti: bool,
-    link: Link,
+pub(crate) struct Edge {
+    pub(crate) from: Node,
+    pub(crate) to: Node,
+    pub(crate) is_anti: bool,
+    pub(crate) link: Link,
 }
 
-struct Prover<'a> {
-    history: &'a History,
+/// A level of a history, and the steps that were accepted.
+pub(crate) struct Prover<'a> {
+    pub(crate) history: &'a History,
     verifier: Verifier<'a>,
     level: Level,
     has_begins: bool,
-    txns: Vec<TxnId>,
+    pub(crate) txns: Vec<TxnId>,
     /// Every operation and key that may be a read.
-    reads: Vec<(OpId, KeyId)>,
-    steps: Vec<Step>,
+    pub(crate) reads: Vec<(OpId, KeyId)>,
+    pub(crate) steps: Vec<Step>,
 }
 
 impl<'a> Prover<'a> {
@@ -68,7 +67,7 @@ impl<'a> Prover<'a> {
         Prover { history, verifier, level, has_begins, txns, reads, steps: Vec::new() }
     }
 
-    fn begin(&self, txn: TxnId) -> Node {
+    pub(crate) fn begin(&self, txn: TxnId) -> Node {
         if self.has_begins { Node::begin(txn) } else { Node::commit(txn) }
     }
 
@@ -77,7 +76,7 @@ impl<'a> Prover<'a> {
         if self.level == Level::Prefix { Node::commit(txn) } else { self.begin(txn) }
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    pub(crate) fn nodes(&self) -> Vec<Node> {
         let mut nodes: Vec<Node> =
             self.txns.iter().flat_map(|&txn| [self.begin(txn), Node::commit(txn)]).collect();
         nodes.dedup();
@@ -91,7 +90,7 @@ impl<'a> Prover<'a> {
         self.verifier.check(&claim).map(|_| ()).map_err(|refused| refused.to_string())
     }
 
-    fn check_end(&self, steps: Vec<Step>, end: End) -> Result<(), String> {
+    pub(crate) fn check_end(&self, steps: Vec<Step>, end: End) -> Result<(), String> {
         self.check(Refutation::Derivation(Derivation { steps, end }))
     }
 
@@ -107,7 +106,7 @@ impl<'a> Prover<'a> {
         accepted
     }
 
-    fn edges(&self) -> Vec<Edge> {
+    pub(crate) fn edges(&self) -> Vec<Edge> {
         let edge = |(place, step): (usize, &Step)| Edge {
             from: step.from,
             to: step.to,
@@ -160,7 +159,7 @@ impl<'a> Prover<'a> {
     }
 
     /// A cycle through these edges.
-    fn cycle(&self, edges: &[Edge]) -> Option<Vec<Link>> {
+    pub(crate) fn cycle(&self, edges: &[Edge]) -> Option<Vec<Link>> {
         edges.iter().find_map(|edge| {
             if edge.from == edge.to {
                 return Some(vec![edge.link]);
@@ -321,230 +320,6 @@ fn step_ids(links: Vec<Link>) -> Vec<StepId> {
     links.into_iter().map(step).collect()
 }
 
-/// What saturation leaves open.
-struct Open<'p, 'a> {
-    prover: &'p Prover<'a>,
-    variables: Vec<Variable>,
-    /// By literal, the edges that it means.
-    edges: Vec<Vec<Edge>>,
-    clauses: Vec<Clause>,
-    literals: Vec<Vec<Literal>>,
-}
-
-impl<'p, 'a> Open<'p, 'a> {
-    /// `None` if too much is open.
-    fn of(prover: &'p Prover<'a>) -> Option<Self> {
-        let mut open = Open {
-            prover,
-            variables: Vec::new(),
-            edges: Vec::new(),
-            clauses: Vec::new(),
-            literals: Vec::new(),
-        };
-        let candidates = open.candidates();
-        for variable in candidates {
-            let refused = open.refusal(vec![variable], vec![Clause::Cycle(Vec::new())]);
-            if refused.starts_with("clause ") {
-                open.variables.push(variable);
-            }
-        }
-        if open.variables.len() > VARIABLES_MAX {
-            return None;
-        }
-        open.edges = (0..2 * open.variables.len() as u32)
-            .map(|literal| open.edges_of(Literal(literal)))
-            .collect();
-        open.add_clauses_of_reads();
-        Some(open)
-    }
-
-    fn candidates(&self) -> Vec<Variable> {
-        let prover = self.prover;
-        let mut candidates = Vec::new();
-        for key in prover.history.keys() {
-            for (place, &first) in prover.txns.iter().enumerate() {
-                for &second in &prover.txns[place + 1..] {
-                    candidates.push(Variable::Order { key, first, second });
-                }
-            }
-        }
-        for &(read, key) in &prover.reads {
-            // A read with one origin is known already.
-            let reader = prover.begin(prover.history.txn_of(read));
-            let is_known = |step: &Step| match step.rule {
-                Rule::ReadsFrom { read: known, key: of }
-                | Rule::InitialRead { read: known, key: of } => (known, of) == (read, key),
-                _ => false,
-            };
-            if prover.steps.iter().any(is_known) {
-                continue;
-            }
-            let writers = prover.txns.iter().map(|&txn| Some(txn)).chain([None]);
-            let origin = |writer| Variable::Origin(ChosenOrigin { read, key, writer });
-            candidates.extend(writers.map(origin));
-            let writes =
-                |op| prover.history.op(op).kind.is_write() && prover.history.op(op).key == key;
-            for &txn in prover.txns.iter().filter(|&&txn| prover.history.ops_of(txn).any(writes)) {
-                candidates.push(Variable::Before { from: reader, to: Node::commit(txn) });
-            }
-        }
-        let mut distinct: Vec<Variable> = Vec::new();
-        for candidate in candidates {
-            if !distinct.contains(&candidate) {
-                distinct.push(candidate);
-            }
-        }
-        distinct
-    }
-
-    fn refusal(&self, variables: Vec<Variable>, clauses: Vec<Clause>) -> String {
-        let end = End::Search(Search { variables, clauses });
-        self.prover.check_end(self.prover.steps.clone(), end).err().unwrap_or_default()
-    }
-
-    fn edges_of(&self, literal: Literal) -> Vec<Edge> {
-        let mut edges = Vec::new();
-        for from in self.prover.nodes() {
-            for to in self.prover.nodes() {
-                let link = Link::Literal { literal, from, to };
-                let refused = self.refusal(self.variables.clone(), vec![Clause::Cycle(vec![link])]);
-                // The edge is accepted, and does not close a cycle by itself.
-                if refused.contains("expected to go on from") {
-                    let is_anti = match self.variables[literal.variable() as usize] {
-                        Variable::Order { first, second, .. } => {
-                            let first = if literal.is_yes() { first } else { second };
-                            from != Node::commit(first)
-                        }
-                        Variable::Origin(origin) => origin.writer.is_none(),
-                        Variable::Before { .. } => false,
-                    };
-                    edges.push(Edge { from, to, is_anti, link });
-                }
-            }
-        }
-        edges
-    }
-
-    fn place(&self, variable: Variable) -> Option<u32> {
-        self.variables.iter().position(|&it| it == variable).map(|place| place as u32)
-    }
-
-    fn add_clauses_of_reads(&mut self) {
-        for (read, key) in self.prover.reads.clone() {
-            let origin = |writer| Variable::Origin(ChosenOrigin { read, key, writer });
-            let writers: Vec<Option<TxnId>> =
-                self.prover.txns.iter().map(|&txn| Some(txn)).chain([None]).collect();
-            let literals: Vec<Literal> = (writers.iter())
-                .filter_map(|&writer| self.place(origin(writer)).map(Literal::yes))
-                .collect();
-            if !literals.is_empty() {
-                self.add_if_accepted(Clause::OneOrigin { read, key }, literals);
-            }
-            for &writer in &self.prover.txns {
-                let Some(seen) = self.place(origin(Some(writer))) else { continue };
-                for &other in &self.prover.txns {
-                    let order = |first, second| Variable::Order { key, first, second };
-                    let overwritten = (self.place(order(other, writer)).map(Literal::yes))
-                        .or_else(|| self.place(order(writer, other)).map(Literal::no));
-                    let from = self.prover.begin(self.prover.history.txn_of(read));
-                    let after = self.place(Variable::Before { from, to: Node::commit(other) });
-                    if let (Some(overwritten), Some(after)) = (overwritten, after) {
-                        let clause = Clause::SeenOrAfter { read, key, writer, other };
-                        let literals = vec![Literal::no(seen), overwritten, Literal::yes(after)];
-                        self.add_if_accepted(clause, literals);
-                    }
-                }
-            }
-        }
-    }
-
-    fn add_if_accepted(&mut self, clause: Clause, literals: Vec<Literal>) {
-        if !self.refusal(self.variables.clone(), vec![clause.clone()]).starts_with("clause ") {
-            self.clauses.push(clause);
-            self.literals.push(literals);
-        }
-    }
-
-    fn is_refuted(&mut self) -> bool {
-        self.derivation().is_some()
-    }
-
-    /// A derivation that ends in a search.
-    fn derivation(&mut self) -> Option<Derivation> {
-        if !self.refute(&mut Vec::new()) {
-            return None;
-        }
-        assert_eq!(self.refusal(self.variables.clone(), self.clauses.clone()), "");
-        let (variables, clauses) = (self.variables.clone(), self.clauses.clone());
-        let end = End::Search(Search { variables, clauses });
-        Some(Derivation { steps: self.prover.steps.clone(), end })
-    }
-
-    /// Whether the decisions cannot be extended to an order; then a lemma says so.
-    fn refute(&mut self, decisions: &mut Vec<Literal>) -> bool {
-        let assigned = loop {
-            let Some(assigned) = self.propagate(decisions) else { break None };
-            if assigned.len() < self.variables.len() {
-                break Some(assigned);
-            }
-            let mut edges = self.prover.edges();
-            for literal in &assigned {
-                edges.extend(&self.edges[literal.0 as usize]);
-            }
-            let Some(cycle) = self.prover.cycle(&edges) else { return false };
-            let negated = cycle.iter().filter_map(|link| match link {
-                Link::Step(_) => None,
-                Link::Literal { literal, .. } => Some(!*literal),
-            });
-            self.literals.push(negated.collect());
-            self.clauses.push(Clause::Cycle(cycle));
-        };
-        if let Some(assigned) = assigned {
-            let is_open = |variable: &u32| {
-                !assigned.contains(&Literal::yes(*variable))
-                    && !assigned.contains(&Literal::no(*variable))
-            };
-            let mut variables = 0..self.variables.len() as u32;
-            let variable = variables.find(is_open).expect("one is open");
-            for literal in [Literal::yes(variable), Literal::no(variable)] {
-                decisions.push(literal);
-                let refuted = self.refute(decisions);
-                decisions.pop();
-                if !refuted {
-                    return false;
-                }
-            }
-        }
-        let lemma: Vec<Literal> = decisions.iter().map(|&literal| !literal).collect();
-        self.literals.push(lemma.clone());
-        self.clauses.push(Clause::Lemma(lemma));
-        true
-    }
-
-    /// What follows from the decisions; `None` if a clause fails.
-    fn propagate(&self, decisions: &[Literal]) -> Option<Vec<Literal>> {
-        let mut assigned = decisions.to_vec();
-        loop {
-            let before = assigned.len();
-            for clause in &self.literals {
-                if clause.iter().any(|literal| assigned.contains(literal)) {
-                    continue;
-                }
-                let open: Vec<Literal> =
-                    clause.iter().copied().filter(|it| !assigned.contains(&!*it)).collect();
-                match open[..] {
-                    [] => return None,
-                    [only] => assigned.push(only),
-                    _ => {}
-                }
-            }
-            if assigned.len() == before {
-                return Some(assigned);
-            }
-        }
-    }
-}
-
 /// A claim with a refutation, if there is one.
 pub(crate) fn violated(history: &History, level: Level) -> Option<Claim> {
     let mut prover = Prover::new(history, level);
@@ -567,7 +342,7 @@ fn values_repeat(history: &History) -> bool {
 /// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to try more.
 fn histories() -> u64 {
     let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
-    count.map_or(120, |count| count.parse().expect("a number"))
+    count.map_or(110, |count| count.parse().expect("a number"))
 }
 
 #[test]
@@ -575,7 +350,7 @@ fn a_level_is_refuted_if_and_only_if_it_is_violated() {
     let size = Size { txns_max: 4, ops_max: 3, keys_max: 2 };
     let mut violated: BTreeMap<Level, usize> = BTreeMap::new();
     let mut missed: BTreeMap<Level, usize> = BTreeMap::new();
-    for seed in 0..histories() {
+    for seed in 200..200 + histories() {
         let text = random_history(seed, size);
         let history = history(&text);
         // What a read of a repeated value saw is a variable only where all events have one
@@ -600,5 +375,7 @@ fn a_level_is_refuted_if_and_only_if_it_is_violated() {
         }
     }
     assert_eq!(missed, BTreeMap::new());
-    assert_eq!(violated.len(), Level::ALL.len());
+    let unseen: Vec<Level> =
+        Level::ALL.into_iter().filter(|level| !violated.contains_key(level)).collect();
+    assert_eq!(unseen, []);
 }

@@ -5,5 +5,6 @@ mod derivations;
 mod engine;
 mod implications;
 mod operational;
+mod searches;
 mod support;
 mod witnesses;
