@@ -349,9 +349,6 @@ impl<'a> Prover<'_, 'a> {
     }
 
     fn check_initial_read(&self, step: &Step, read: OpId, key: KeyId) -> Result<(), String> {
-        if !self.has_versions() {
-            return Err("the level has no anti-dependencies".into());
-        }
         let (read, origin) = self.seen(read, key)?;
         if origin != Origin::Initial || !self.is_protected(&read) {
             return Err("the read did not see the initial state, or is not protected".into());
@@ -367,7 +364,22 @@ impl<'a> Prover<'_, 'a> {
         if writer == read.txn {
             return Err("a transaction does not depend on itself".into());
         }
-        Ok(())
+        // At levels of one commit order a reader need not precede whom it did not see,
+        // unless whatever precedes it in that order is visible to it.
+        let precedes = match self.level.meaning {
+            Meaning::Commits(level) => self.sees_all_before(level.visible, writer, read),
+            Meaning::Events(_) | Meaning::Parallel => true,
+        };
+        if precedes { Ok(()) } else { Err("the level has no such anti-dependency".into()) }
+    }
+
+    /// Whether `other`, if it precedes the reader in the commit order, is visible to it.
+    fn sees_all_before(&self, visible: Visible, other: TxnId, read: &Read<'_>) -> bool {
+        match visible {
+            Visible::BeforeUpdate => read.row.is_none() && self.facts.writes(read.txn, read.key),
+            Visible::CommonWriter => self.share_a_key(other, read.txn),
+            _ => false,
+        }
     }
 
     /// Shows that the version of one writer precedes that of another: the other way round
@@ -411,9 +423,6 @@ impl<'a> Prover<'_, 'a> {
         (read, key): (OpId, KeyId),
         path: &[StepId],
     ) -> Result<(), String> {
-        if !self.has_versions() {
-            return Err("the level has no anti-dependencies".into());
-        }
         let (read, writer) = self.seen_writer(read, key)?;
         self.check_overwriting(step, &read)?;
         let late = step.to.txn();
@@ -471,11 +480,7 @@ impl<'a> Prover<'_, 'a> {
                 [Rule::ReadsFrom { .. }, Rule::Session, Rule::ReadsFrom { .. }],
             )
             | (Visible::CommonWriter, [Rule::ReadsFrom { .. }]) => true,
-            (Visible::CommonWriter, [_, ..]) => self.share_a_key(other, read.txn),
-            (Visible::BeforeUpdate, [_, ..]) => {
-                read.row.is_none() && self.facts.writes(read.txn, read.key)
-            }
-            _ => false,
+            (visible, path) => !path.is_empty() && self.sees_all_before(visible, other, read),
         }
     }
 
