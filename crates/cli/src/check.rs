@@ -153,9 +153,9 @@ fn one(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> 
     }
 }
 
-/// The result where not even reading and indexing ended in time.
+/// The result where something did not end in time.
 fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
-    let limit = Unknown::Limit("the time limit was reached before the history was indexed".into());
+    let limit = Unknown::Limit("the time limit was reached".into());
     let decided: Vec<Decided> = levels_of(arguments, None)
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))

@@ -35,9 +35,9 @@ use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
 use clocks::Clocks;
 use cover::Cover;
-use cycle::{Premises, short_cycle};
+use cycle::{Premises, core, short_cycle};
 use explain::Explainer;
-use graph::{Edges, Graph};
+use graph::{Edges, Graph, Why};
 use hashbrown::HashSet;
 use isolde_certificate::Derivation;
 use isolde_history::{History, Index, Time, TxnId};
@@ -103,15 +103,21 @@ pub(crate) fn decide(
         options,
         limits,
         given_up: HashSet::new(),
+        attempts: 0,
     };
     decision.run()
 }
 
-/// Refutations that may cost edges of session order one by one; then all go at once.
-const GIVING_UP_MAX: usize = 32;
+/// Refutations that cost only the edges of session order they rest on; then all edges
+/// on or between cycles go at once.
+const GIVING_UP_ONE_BY_ONE: usize = 4;
+/// Refutations before session order is given up altogether.
+const GIVING_UP_MAX: usize = 24;
 /// Conflicts of the solver before saturation is tried: so many, and one in so many nodes.
 const CONFLICTS_FIRST: u64 = 2_000;
 const NODES_PER_CONFLICT: u64 = 20;
+/// Histories with fewer transactions are searched before they are saturated.
+const SMALL: usize = 1_000;
 /// Clocks may take this much memory where no limit was set.
 const CLOCK_BYTES_MAX: usize = 4 << 30;
 /// Clocks may take this much only to make an explanation shorter.
@@ -125,6 +131,7 @@ struct Decision<'a> {
     limits: &'a Limits<'a>,
     /// Edges of session order, by their later end, that the guess does without.
     given_up: HashSet<Node>,
+    attempts: usize,
 }
 
 /// What one attempt came to.
@@ -140,11 +147,13 @@ impl Decision<'_> {
             let empty = self.graph();
             return self.diverged(divergence, &empty);
         }
-        let mut attempts = 0;
         loop {
-            attempts += 1;
-            if attempts > GIVING_UP_MAX {
+            self.attempts += 1;
+            if self.attempts > GIVING_UP_MAX {
                 self.give_up_all();
+            }
+            if (self.limits.stop)() {
+                return limit(acyclic::Stop::Asked);
             }
             if let Attempt::Verdict(verdict) = self.attempt() {
                 return verdict;
@@ -198,12 +207,16 @@ impl Decision<'_> {
     }
 
     fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
+        // Where sessions say little, the guess is poor and the search long.
+        let sessions_help = self.given_up.len() * 8 < self.history().txn_count();
         let most = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
-        match self.search(&graph, order, Some(most)) {
-            Searched::Satisfied(order) => return Attempt::Verdict(self.satisfied(&order)),
-            Searched::Violated(refuted) => return self.refuted(graph, &refuted),
-            Searched::Stopped(acyclic::Stop::Conflicts) => {}
-            Searched::Stopped(stop) => return Attempt::Verdict(limit(stop)),
+        if sessions_help || self.history().txn_count() < SMALL {
+            match self.search(&graph, order, Some(most)) {
+                Searched::Satisfied(order) => return Attempt::Verdict(self.satisfied(&order)),
+                Searched::Violated(refuted) => return self.refuted(graph, &refuted),
+                Searched::Stopped(acyclic::Stop::Conflicts) => {}
+                Searched::Stopped(stop) => return Attempt::Verdict(limit(stop)),
+            }
         }
         (self.limits.observe)(Stage::Saturate);
         let order = match self.saturate(&mut graph, order) {
@@ -280,7 +293,20 @@ impl Decision<'_> {
         stuck: &[Node],
         clocks: Option<(Clocks, Cover)>,
     ) -> Attempt {
-        let steps = short_cycle(graph, stuck);
+        let core = core(graph, stuck);
+        if !self.model.session && self.attempts > GIVING_UP_ONE_BY_ONE {
+            let begins = core.iter().filter(|&&node| {
+                graph
+                    .before_why(node)
+                    .any(|(from, why)| why == Why::Session && core.contains(&from))
+            });
+            let before = self.given_up.len();
+            self.given_up.extend(begins);
+            if self.given_up.len() > before {
+                return Attempt::GaveUp;
+            }
+        }
+        let steps = short_cycle(graph, &core);
         let premises =
             || Premises { graph, clocks: clocks.as_ref().map(|(clocks, cover)| (clocks, cover)) };
         let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);

@@ -60,9 +60,11 @@ impl Saturation<'_> {
                 return Saturated::Stopped;
             }
             self.rounds += 1;
-            self.clocks.update(graph, &order, &fresh);
+            if !self.clocks.update(graph, &order, &fresh, limits.stop) {
+                return Saturated::Stopped;
+            }
             let mut found = match focus {
-                None => self.derive_all(graph),
+                None => self.derive_all(graph, limits),
                 Some(focus) => {
                     let mut found = Vec::new();
                     focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found));
@@ -70,6 +72,9 @@ impl Saturation<'_> {
                 }
             };
             self.clocks.forget_moves();
+            if (limits.stop)() {
+                return Saturated::Stopped;
+            }
             if found.is_empty() {
                 return Saturated::Fixpoint(order);
             }
@@ -114,11 +119,14 @@ impl Saturation<'_> {
     }
 
     /// One round: each transaction for itself, so that they can be shared out.
-    fn derive_all(&self, graph: &Graph) -> Vec<Derived> {
-        const TXNS_PER_TASK: usize = 1 << 11;
+    fn derive_all(&self, graph: &Graph, limits: &Limits<'_>) -> Vec<Derived> {
+        const TXNS_PER_TASK: usize = 1 << 10;
         let txns = self.versions.history.txn_count();
         let task = |task: usize| {
             let mut found = Vec::new();
+            if (limits.stop)() {
+                return found;
+            }
             for txn in task * TXNS_PER_TASK..((task + 1) * TXNS_PER_TASK).min(txns) {
                 self.derive_for(graph, TxnId(txn as u32), &mut found);
             }
