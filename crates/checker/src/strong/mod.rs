@@ -13,17 +13,22 @@
 //! refutation rests on are given up.
 
 mod clocks;
+mod commits;
 mod cover;
 mod cycle;
 mod explain;
 mod graph;
+mod likely;
 mod model;
+mod parallel;
 mod proof;
+mod questions;
 mod repeated;
 mod runs;
 mod saturate;
 mod search;
 mod sources;
+mod update_atomic;
 mod versions;
 mod witness;
 
@@ -42,6 +47,7 @@ use hashbrown::HashSet;
 use isolde_certificate::Derivation;
 use isolde_history::{History, Index, Time, TxnId};
 use model::{Events, Model, Node};
+use parallel::Parallel;
 use proof::{ProofBuilder, certificate_node};
 use repeated::{Repeated, repeated_reads};
 use runs::Runs;
@@ -49,13 +55,18 @@ use saturate::{Saturated, Saturation};
 use search::{Search, known_edges};
 use sources::{Initial, ReadsFrom, RealTimeOrder, SessionOrder, VersionOrder};
 use std::sync::Arc;
+use update_atomic::UpdateAtomic;
 use versions::Versions;
 use witness::guess;
 
 /// Levels that are decided here.
 pub(crate) fn levels() -> impl Iterator<Item = Level> {
-    model::MODELS.iter().map(|model| model.level)
+    model::MODELS.iter().map(|model| model.level).chain(COMMIT_LEVELS)
 }
+
+/// Levels decided here whose witness is an order of commits.
+pub(crate) const COMMIT_LEVELS: [Level; 2] =
+    [Level::UpdateAtomic, Level::ParallelSnapshotIsolation];
 
 /// Whether a level can only be decided with times.
 pub(crate) fn needs_times(level: Level) -> bool {
@@ -84,6 +95,15 @@ pub(crate) fn decide(
     options: Options,
     limits: &Limits<'_>,
 ) -> Verdict {
+    match level {
+        Level::UpdateAtomic => {
+            return commits::decide::<UpdateAtomic>((history, index), options, limits);
+        }
+        Level::ParallelSnapshotIsolation => {
+            return commits::decide::<Parallel>((history, index), options, limits);
+        }
+        _ => {}
+    }
     let model = Model::of(level).expect("a level of this family");
     if !model.real_time.is_empty() && !history.has_times() {
         return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
