@@ -14,6 +14,7 @@
 
 mod clocks;
 mod commits;
+mod constraints;
 mod cover;
 mod cycle;
 mod explain;
@@ -32,6 +33,7 @@ mod update_atomic;
 mod versions;
 mod witness;
 
+pub use constraints::{Constraints, Pruned, constraints};
 pub use sources::Sources;
 
 use crate::anomaly::{self, Anomaly};
