@@ -6,7 +6,7 @@
 //! in between, so versions form *chains*: each begins with a plain write, or with the
 //! initial state, and is continued by compare-and-sets.
 //!
-//! **Method** [Tan24]. The order within a chain is forced: the write, those who read
+//! **Method** [MTC]. The order within a chain is forced: the write, those who read
 //! it, the compare-and-set that replaced it, those who read that, and so on. Two
 //! successful compare-and-sets of one version refute, and so does a circle of them.
 //! Walking a chain backwards with the earliest completion so far, an operation

@@ -10,7 +10,7 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | `chains` | what follows from compare-and-sets where contents tell their writers [Tan24] |
+//! | `chains` | what follows from compare-and-sets where contents tell their writers [MTC] |
 //! | `zones` | the order of plain writes there [Gibbons97] |
 //! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
 //! | `merge` | one order of all objects |

@@ -4,6 +4,7 @@ mod certificates;
 mod engine;
 mod implications;
 mod linearizable;
+mod metamorphic;
 mod operational;
 mod support;
 mod witnesses;
