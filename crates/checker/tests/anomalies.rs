@@ -75,11 +75,7 @@ const ROWS: [Row; 14] = [
         figure: 'h',
         file: "session-guarantee-violation",
         seen: "a session's own earlier write is missed",
-        forbidden_by: &[
-            Level::ReadYourWrites,
-            Level::MonotonicReads,
-            Level::GeneralizedSnapshotIsolation,
-        ],
+        forbidden_by: &[Level::ReadYourWrites],
     },
     Row {
         figure: 'i',
