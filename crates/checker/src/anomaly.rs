@@ -156,6 +156,24 @@ pub static FOUND_BY_READING: &[FoundByReading] = &[
 ];
 
 impl AnomalyKind {
+    /// All of them.
+    #[rustfmt::skip]
+    pub const ALL: [AnomalyKind; 39] = {
+        use AnomalyKind::*;
+        [
+            ThinAirRead, AbortedRead, IntermediateRead, FutureRead, NotMyOwnWrite,
+            NotMyLastWrite, NonRepeatableRead, DuplicateWrite, DuplicateElements,
+            IncompatibleOrder, ResultSetMismatch, DirtyWrite, CircularInformationFlow,
+            SessionCircularInformationFlow, ObservedTransactionVanishes, FracturedRead,
+            MissedOwnWrite, NonMonotonicRead, NonMonotonicWrite, WriteWithoutItsReads,
+            CausalityViolation, RealTimeCircularInformationFlow, LostUpdate, ReadSkew,
+            SessionReadSkew, RealTimeReadSkew, LongFork, SessionLongFork, RealTimeLongFork,
+            WriteSkew, AntiDependencyCycle, SessionAntiDependencyCycle,
+            RealTimeAntiDependencyCycle, PredicateAntiDependencyCycle, NoVersionOrder,
+            ReadBeforeWrite, StaleRead, CompareAndSetTwice, UnexplainedOperation,
+        ]
+    };
+
     /// The name in reports, in kebab case.
     pub const fn name(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
+    Check, Level, Limits, Options, Satisfied, Saturate, Sources, Unknown, Verdict, Violated,
     applicable_levels, decided_levels,
 };
 use isolde_history::{History, Index};
@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     /// orders are part of what levels mean: without them another question is answered
     #[arg(long, value_enum, value_name = "SOURCE")]
     without: Vec<Source>,
+    /// When to derive what follows from known orders: before the search, or when the search
+    /// is hard, or never. Verdicts are the same, times differ
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "when-hard")]
+    saturate: SaturateWhen,
     /// What an undecided level means for the exit status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
@@ -73,6 +77,13 @@ enum Source {
     ReadModifyWrite,
     Lists,
     Given,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SaturateWhen {
+    First,
+    WhenHard,
+    Never,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -189,6 +200,11 @@ fn options(arguments: &Arguments) -> Options {
             given: uses(Source::Given),
         },
         clock_drift: i64::try_from(drift).unwrap_or(i64::MAX),
+        saturate: match arguments.saturate {
+            SaturateWhen::First => Saturate::First,
+            SaturateWhen::WhenHard => Saturate::WhenHard,
+            SaturateWhen::Never => Saturate::Never,
+        },
     }
 }
 

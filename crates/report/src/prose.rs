@@ -241,21 +241,7 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
         Reason::Version(step) => vec![version(prose, step)],
         Reason::RealTime => vec![format!("{before} had completed when {after} was invoked")],
         Reason::AntiDependency { read, key, because } => {
-            let (content, at) = (prose.content(*read, *key), prose.at(*read));
-            let mut lines: Vec<String> =
-                because.iter().flat_map(|step| self::because(prose, step)).collect();
-            let name = prose.key(*key);
-            lines.push(format!(
-                "{before} read {content}, which {after} replaced {at}{}",
-                written_at(prose, edge.after, *key)
-            ));
-            if let Some(first) = because.first() {
-                let writer = prose.txn(first.before);
-                lines.push(format!(
-                    "  (the {name} of {after} is later than the {name} of {writer} that was read)"
-                ));
-            }
-            lines
+            replaced(prose, edge, (*read, *key), because)
         }
         Reason::FirstVersion { read, key } => {
             let (content, at) = (prose.content(*read, *key), prose.at(*read));
@@ -289,29 +275,61 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             vec![format!("suppose that {} comes before {}", prose.txn(*first), prose.txn(*second))]
         }
         Reason::Overwritten { reader, read, key, visible } => {
-            let reader = prose.txn(*reader);
-            let mut lines: Vec<String> =
-                visible.iter().flat_map(|step| because(prose, step)).collect();
-            let mut ops = vec![*read];
-            let write = prose.index.final_write(prose.history, edge.before, *key);
-            ops.extend(write);
-            let (content, name) = (prose.content(*read, *key), prose.key(*key));
-            let place = prose.place(&ops);
-            if edge.after == INITIAL {
-                lines.push(format!(
-                    "{reader} had to see {before}, which writes {name}, yet read {content}, its \
-                     initial value from before {before} {place}"
-                ));
-                return lines;
-            }
-            lines.push(format!(
-                "{reader} had to see {before}, which writes {name}, yet read {content} from {after} \
-                 {place}"
-            ));
-            lines.push(format!("so {before} was overwritten: {before} before {after}"));
-            lines
+            overwritten(prose, edge, (*reader, *read, *key), visible)
         }
     }
+}
+
+/// A version was read that a later one replaced; `because` says why it is later.
+fn replaced(
+    prose: &Prose<'_>,
+    edge: &Edge,
+    (read, key): (OpId, KeyId),
+    because: &[Edge],
+) -> Vec<String> {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let (content, at, name) = (prose.content(read, key), prose.at(read), prose.key(key));
+    let mut lines: Vec<String> =
+        because.iter().flat_map(|step| self::because(prose, step)).collect();
+    lines.push(format!(
+        "{before} read {content}, which {after} replaced {at}{}",
+        written_at(prose, edge.after, key)
+    ));
+    if let Some(first) = because.first() {
+        let writer = prose.txn(first.before);
+        lines.push(format!(
+            "  (the {name} of {after} is later than the {name} of {writer} that was read)"
+        ));
+    }
+    lines
+}
+
+/// A version was not read though it was visible; so what was read is later.
+fn overwritten(
+    prose: &Prose<'_>,
+    edge: &Edge,
+    (reader, read, key): (TxnId, OpId, KeyId),
+    visible: &[Edge],
+) -> Vec<String> {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let reader = prose.txn(reader);
+    let mut lines: Vec<String> = visible.iter().flat_map(|step| because(prose, step)).collect();
+    let mut ops = vec![read];
+    ops.extend(prose.index.final_write(prose.history, edge.before, key));
+    let (content, name) = (prose.content(read, key), prose.key(key));
+    let place = prose.place(&ops);
+    if edge.after == INITIAL {
+        lines.push(format!(
+            "{reader} had to see {before}, which writes {name}, yet read {content}, its initial \
+             value from before {before} {place}"
+        ));
+        return lines;
+    }
+    lines.push(format!(
+        "{reader} had to see {before}, which writes {name}, yet read {content} from {after} {place}"
+    ));
+    lines.push(format!("so {before} was overwritten: {before} before {after}"));
+    lines
 }
 
 /// Where a transaction wrote a key, to follow a place.

@@ -6,7 +6,7 @@
 //! gets wrong although the graph decides it becomes an edge of the graph; what is left
 //! is decided by the solver, asked only about what its order gets wrong.
 
-use super::cycle::{Premises, Step, short_cycle};
+use super::cycle::{Premises, Step, core, short_cycle};
 use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
 use super::likely::Likely;
@@ -255,7 +255,7 @@ impl<'a> Commits<'a> {
 
     fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {
         (self.limits.observe)(Stage::Explain);
-        let steps = short_cycle(&self.graph, stuck);
+        let steps = short_cycle(&self.graph, &core(&self.graph, stuck));
         violated(L::anomaly(self, &steps), Some(self.prover().of_cycle(&steps)))
     }
 

@@ -66,6 +66,7 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
         options,
         limits: &Limits::NONE,
         given_up: HashSet::new(),
+        attempts: 0,
     };
     if !model.session {
         decision.give_up_all();

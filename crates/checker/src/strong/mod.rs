@@ -82,12 +82,26 @@ pub struct Options {
     pub sources: Sources,
     /// How far clocks of clients may be apart, in nanoseconds.
     pub clock_drift: Time,
+    /// When to derive what follows from the known edges.
+    pub saturate: Saturate,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { sources: Sources::ALL, clock_drift: 0 }
+        Options { sources: Sources::ALL, clock_drift: 0, saturate: Saturate::WhenHard }
     }
+}
+
+/// When to derive what follows from the known edges. The verdict is the same; how long it
+/// takes and which violation is shown may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saturate {
+    /// Once the solver has met many conflicts: most histories are decided sooner.
+    WhenHard,
+    /// Before the solver is asked anything.
+    First,
+    /// Not at all.
+    Never,
 }
 
 /// Decides a level, given that no read is wrong by itself at it.
@@ -229,15 +243,16 @@ impl Decision<'_> {
     }
 
     fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
+        let many = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
         // Where sessions say little, the guess is poor and the search long.
         let sessions_help = self.given_up.len() * 8 < self.history().txn_count();
-        let most = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
-        if sessions_help || self.history().txn_count() < SMALL {
-            match self.search(&graph, order, Some(most)) {
-                Searched::Satisfied(order) => return Attempt::Verdict(self.satisfied(&order)),
-                Searched::Violated(refuted) => return self.refuted(graph, &refuted),
-                Searched::Stopped(acyclic::Stop::Conflicts) => {}
-                Searched::Stopped(stop) => return Attempt::Verdict(limit(stop)),
+        let easy = sessions_help || self.history().txn_count() < SMALL;
+        let saturate = self.options.saturate;
+        if saturate == Saturate::Never || saturate == Saturate::WhenHard && easy {
+            let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
+            let searched = self.search(&graph, order, conflicts_max);
+            if !matches!(searched, Searched::Stopped(acyclic::Stop::Conflicts)) {
+                return self.attempted(graph, searched);
             }
         }
         (self.limits.observe)(Stage::Saturate);
@@ -248,7 +263,12 @@ impl Decision<'_> {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
             }
         };
-        match self.search(&graph, &order, None) {
+        let searched = self.search(&graph, &order, None);
+        self.attempted(graph, searched)
+    }
+
+    fn attempted(&mut self, graph: Graph, searched: Searched) -> Attempt {
+        match searched {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),

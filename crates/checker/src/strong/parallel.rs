@@ -163,8 +163,7 @@ impl Asking for Parallel {
         moved: &[Node],
     ) -> Refined {
         let versions = questions.commits.versions;
-        let everything =
-            questions.is_first() || self.is_unfinished || !self.repeated.is_empty();
+        let everything = questions.is_first() || self.is_unfinished || !self.repeated.is_empty();
         self.count_moved(solver.positions(), moved);
         self.is_unfinished = false;
         let mut skipped = Vec::new();
@@ -230,9 +229,8 @@ impl Parallel {
             if position(next) >= at {
                 continue;
             }
-            let seen_moved = || {
-                seen != INITIAL_SLOT && self.has_moved(position(seen), position(seen))
-            };
+            let seen_moved =
+                || seen != INITIAL_SLOT && self.has_moved(position(seen), position(seen));
             if everything || self.has_moved(position(next), at) || seen_moved() {
                 skipped.push(Skipped { read, seen, next });
             }

@@ -17,8 +17,12 @@ use isolde_history::{KeyId, ReadId, TxnId};
 /// Asks what an order gets wrong.
 pub(super) trait Asking {
     /// Adds clauses that the solver's order breaks. `moved` as [`Refine::refine`] has it.
-    fn ask(&mut self, questions: &mut Questions<'_>, solver: &mut Solver, moved: &[Node])
-    -> Refined;
+    fn ask(
+        &mut self,
+        questions: &mut Questions<'_>,
+        solver: &mut Solver,
+        moved: &[Node],
+    ) -> Refined;
 }
 
 /// The versions of every key in the order of their writers' positions.

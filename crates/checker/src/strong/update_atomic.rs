@@ -179,8 +179,9 @@ impl UpdateAtomic {
                 continue;
             }
             let positions = solver.positions();
-            let precedes =
-                |slot: &&Slot| positions[versions.writer(**slot).index()] < positions[reader.index()];
+            let precedes = |slot: &&Slot| {
+                positions[versions.writer(**slot).index()] < positions[reader.index()]
+            };
             missed.clear();
             let later = questions.sorted.after(key, seen).iter();
             missed.extend(later.take_while(precedes).take(BETWEEN_MAX));
@@ -219,11 +220,8 @@ fn ask_about(
                 let initial = questions.taken(read);
                 let initial =
                     initial.map_or(Because::Known(Why::InitialRead(read)), Because::Literal);
-                let edge = |from: TxnId, to: TxnId, because| CycleEdge {
-                    from: from.0,
-                    to: to.0,
-                    because,
-                };
+                let edge =
+                    |from: TxnId, to: TxnId, because| CycleEdge { from: from.0, to: to.0, because };
                 Input::Cycle(vec![
                     edge(reader, other, initial),
                     edge(other, reader, Because::Literal(!first)),

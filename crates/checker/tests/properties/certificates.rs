@@ -3,14 +3,15 @@
 use crate::support::{Size, every_history, history, random_history};
 use crate::{derivations, witnesses};
 use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, decided_levels};
+use isolde::{Check, Level, Limits, Options, Saturate, decided_levels};
 use isolde_certificate::{Certificate, Claim, Fingerprint, Proof, Verifier, read, verify, write};
 use isolde_history::{History, Index, Source};
 
 /// The certificate of all decided levels, written and read again, and levels left out.
-fn certified(history: &History) -> (Certificate, Vec<(Level, String)>) {
+fn certified(history: &History, saturate: Saturate) -> (Certificate, Vec<(Level, String)>) {
     let index = Index::new(history);
-    let mut check = Check::new(history, &index, &Limits::NONE);
+    let options = Options { saturate, ..Options::default() };
+    let mut check = Check::new(history, &index, &Limits::NONE).with_options(options);
     let certified = check.certify(&decided_levels());
     let mut text = Vec::new();
     write(&certified.certificate, &mut text).expect("memory");
@@ -20,9 +21,9 @@ fn certified(history: &History) -> (Certificate, Vec<(Level, String)>) {
 }
 
 /// Fails unless every claim is accepted; how many levels are claimed and left out.
-fn certify(text: &str) -> (usize, usize) {
+fn certify(text: &str, saturate: Saturate) -> (usize, usize) {
     let history = history(text);
-    let (certificate, left_out) = certified(&history);
+    let (certificate, left_out) = certified(&history, saturate);
     let results = verify(&certificate, &history).expect("the same history");
     let mut claimed = 0;
     for (claim, result) in certificate.claims.iter().zip(results) {
@@ -39,16 +40,24 @@ fn certify(text: &str) -> (usize, usize) {
     (claimed, left_out.len())
 }
 
+/// Small histories never need saturation; every second one gets it, since proofs then
+/// have derived steps.
+fn other_than(saturate: Saturate) -> Saturate {
+    if saturate == Saturate::First { Saturate::WhenHard } else { Saturate::First }
+}
+
 #[test]
 fn verdicts_on_small_histories_are_certified() {
     let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
     let (mut claimed, mut number) = (0, 0);
+    let mut saturate = Saturate::WhenHard;
     every_history(size, &mut |text| {
         number += 1;
         if number % 5 != 0 {
             return;
         }
-        let (here, left_out) = certify(text);
+        saturate = other_than(saturate);
+        let (here, left_out) = certify(text, saturate);
         assert_eq!(left_out, 0, "{text}");
         claimed += here;
     });
@@ -62,8 +71,10 @@ fn verdicts_on_small_histories_are_certified() {
 fn verdicts_on_random_histories_are_certified() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     let (mut claimed, mut left_out) = (0, 0);
+    let mut saturate = Saturate::WhenHard;
     for seed in 0..3_000 {
-        let (here, missing) = certify(&random_history(seed, size));
+        saturate = other_than(saturate);
+        let (here, missing) = certify(&random_history(seed, size), saturate);
         claimed += here;
         left_out += missing;
     }
@@ -78,7 +89,7 @@ fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
         let text = random_history(seed, size);
         let history = history(&text);
         let verifier = Verifier::new(&history);
-        let (certificate, _) = certified(&history);
+        let (certificate, _) = certified(&history, Saturate::WhenHard);
         for claim in &certificate.claims {
             let satisfied = matches!(claim.proof, Proof::Witness(_));
             for level in Level::ALL {

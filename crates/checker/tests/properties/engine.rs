@@ -3,8 +3,8 @@
 use crate::support::{Size, every_history, history, random_history};
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Edge, Evidence, INITIAL, Level, Limits, Reason, Satisfied, Verdict, check,
-    decided_levels,
+    Check, Edge, Evidence, INITIAL, Level, Limits, Options, Reason, Satisfied, Saturate, Verdict,
+    check, decided_levels,
 };
 use isolde_history::{History, Index, OpKind};
 use std::collections::BTreeMap;
@@ -22,19 +22,23 @@ struct Compared {
 }
 
 impl Compared {
-    /// Compares every decided level, asked for alone and together with the others.
+    /// Compares every decided level, asked for together with the others, and alone with
+    /// saturation first: histories as small as these never need it otherwise.
     fn compare(&mut self, text: &str) {
+        let saturating = Options { saturate: Saturate::First, ..Options::default() };
         let history = history(text);
         let index = Index::new(&history);
         let together = check(&history, &index, &decided_levels(), &Limits::NONE);
         self.histories += 1;
         for (level, verdict) in together {
             let expected = reference::decide(&history, level);
-            let alone = Check::new(&history, &index, &Limits::NONE).decide(level);
+            let mut check = Check::new(&history, &index, &Limits::NONE).with_options(saturating);
+            let alone = check.decide(level);
             for verdict in [&verdict, &alone] {
                 self.agree(text, &history, (level, verdict), &expected);
             }
             consistent(text, &history, &index, &verdict);
+            consistent(text, &history, &index, &alone);
         }
     }
 

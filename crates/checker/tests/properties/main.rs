@@ -5,6 +5,7 @@ mod derivations;
 mod engine;
 mod implications;
 mod linearizable;
+mod metamorphic;
 mod operational;
 mod searches;
 mod support;

@@ -8,7 +8,7 @@ mod random;
 
 pub(crate) use enumerate::every_history;
 pub(crate) use operations::random_operations;
-pub(crate) use random::random_history;
+pub(crate) use random::{Random, random_history};
 
 use isolde_history::History;
 use isolde_history::format::parse_text;
