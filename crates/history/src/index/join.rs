@@ -1,7 +1,9 @@
 //! Joining reads to writes.
 
 use super::lists::external_part;
-use super::versions::{Version, Versions};
+use super::unique::UniqueWrites;
+use super::versions::Version;
+use super::writes::Writes;
 use super::{
     Candidates, Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins,
     may_count,
@@ -10,6 +12,7 @@ use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// The result of the join, in the order of transactions.
 #[derive(Default)]
@@ -24,59 +27,122 @@ pub(super) struct Joined {
     pub(super) has_lesser: bool,
 }
 
-/// Joins all reads, in parallel over transactions.
-pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) -> Joined {
+/// Joins all reads, in parallel over transactions. Each task fills its own part of
+/// the final columns.
+pub(super) fn join(history: &History, writes: &Writes, allowed: Candidates) -> Joined {
     let txns = history.txn_count();
     // Large tasks look up many reads of each key together, small ones share better.
     let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
-    let tasks: Vec<usize> = (0..txns).step_by(share).collect();
-    let parts: Vec<Joined> = tasks
-        .into_par_iter()
-        .map(|start| {
-            let mut joiner = Joiner {
-                history,
-                versions,
-                allowed,
-                own: Vec::new(),
-                is_long: false,
-                open: Vec::new(),
-                out: Joined::default(),
-            };
-            for txn in start..(start + share).min(txns) {
-                joiner.out.starts.push(joiner.out.ops.len() as u32);
-                joiner.txn(TxnId(txn as u32));
-            }
-            joiner.resolve();
-            joiner.out
-        })
+    let rooms: Vec<usize> = (0..txns)
+        .step_by(share)
+        .map(|start| reads_max(history, start..(start + share).min(txns)))
         .collect();
-    concatenate(parts)
-}
-
-fn concatenate(parts: Vec<Joined>) -> Joined {
-    let total = parts.iter().map(|part| part.ops.len()).sum();
-    let mut all = Joined::default();
-    all.keys.reserve_exact(total);
-    all.origins.reserve_exact(total);
-    all.ops.reserve_exact(total);
-    for part in parts {
-        let base = all.ops.len() as u32;
-        all.starts.extend(part.starts.iter().map(|start| base + start));
-        all.keys.extend_from_slice(&part.keys);
-        all.origins.extend_from_slice(&part.origins);
-        all.ops.extend_from_slice(&part.ops);
-        all.misreads.extend(part.misreads);
-        all.has_lesser |= part.has_lesser;
-        all.several.extend(part.several.into_iter().map(|mut several| {
-            several.read.0 += base;
-            several
-        }));
+    let room = rooms.iter().sum();
+    let mut all = Joined {
+        starts: vec![0; txns + 1],
+        keys: vec![KeyId(0); room],
+        origins: vec![PackedOrigin::NOBODY; room],
+        ops: vec![OpId(0); room],
+        ..Joined::default()
+    };
+    let mut tasks: Vec<Reads<'_>> = Vec::with_capacity(rooms.len());
+    let mut starts = &mut all.starts[..txns];
+    let (mut keys, mut origins, mut ops) =
+        (&mut all.keys[..], &mut all.origins[..], &mut all.ops[..]);
+    for &room in &rooms {
+        let txns = share.min(starts.len());
+        tasks.push(Reads {
+            starts: starts.split_off_mut(..txns).expect("it has that many"),
+            keys: keys.split_off_mut(..room).expect("it has that many"),
+            origins: origins.split_off_mut(..room).expect("it has that many"),
+            ops: ops.split_off_mut(..room).expect("it has that many"),
+            count: 0,
+        });
     }
-    all.starts.push(total as u32);
+    let found: Vec<Found> = tasks
+        .into_par_iter()
+        .enumerate()
+        .map(|(task, reads)| Joiner::new(history, writes, allowed, reads).join(task * share))
+        .collect();
+    all.put_together(share, &rooms, found);
     all
 }
 
+/// How many reads these transactions have, own ones included.
+fn reads_max(history: &History, txns: Range<usize>) -> usize {
+    let ops = history.op_range(TxnId(txns.start as u32)).start as usize
+        ..history.op_range(TxnId(txns.end as u32 - 1)).end as usize;
+    let reads_item =
+        |kind: &&OpKind| matches!(kind, OpKind::Read | OpKind::ReadList | OpKind::ReadOther);
+    let items = history.op_kinds()[ops.clone()].iter().filter(reads_item).count();
+    if !history.has_predicates() {
+        return items;
+    }
+    let rows = |op: usize| match history.op_kinds()[op] {
+        OpKind::PredicateRead | OpKind::PredicateUpdate => {
+            history.predicate(OpId(op as u32)).rows.len()
+        }
+        _ => 0,
+    };
+    items + ops.map(rows).sum::<usize>()
+}
+
+/// A task's part of the columns, of which the first `count` places are filled.
+struct Reads<'a> {
+    starts: &'a mut [u32],
+    keys: &'a mut [KeyId],
+    origins: &'a mut [PackedOrigin],
+    ops: &'a mut [OpId],
+    count: usize,
+}
+
+/// What a task found beside reads.
+#[derive(Default)]
+struct Found {
+    reads: usize,
+    misreads: Vec<Misread>,
+    several: Vec<SeveralOrigins>,
+    has_lesser: bool,
+}
+
 impl Joined {
+    /// Closes the gaps that reads of own writes left between the tasks' parts.
+    fn put_together(&mut self, share: usize, rooms: &[usize], found: Vec<Found>) {
+        let (mut from, mut to) = (0, 0);
+        for (task, (&room, part)) in rooms.iter().zip(found).enumerate() {
+            if from != to {
+                self.keys.copy_within(from..from + part.reads, to);
+                self.origins.copy_within(from..from + part.reads, to);
+                self.ops.copy_within(from..from + part.reads, to);
+            }
+            let txns = self.starts.len() - 1;
+            for start in &mut self.starts[task * share..((task + 1) * share).min(txns)] {
+                *start += to as u32;
+            }
+            self.misreads.extend(part.misreads);
+            self.has_lesser |= part.has_lesser;
+            self.several.extend(part.several.into_iter().map(|mut several| {
+                several.read.0 += to as u32;
+                several
+            }));
+            from += room;
+            to += part.reads;
+        }
+        self.truncate(to);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        *self.starts.last_mut().expect("there is one more than transactions") = count as u32;
+        self.keys.truncate(count);
+        self.origins.truncate(count);
+        self.ops.truncate(count);
+        if count < self.ops.capacity() / 8 * 7 {
+            self.keys.shrink_to_fit();
+            self.origins.shrink_to_fit();
+            self.ops.shrink_to_fit();
+        }
+    }
+
     /// Settles reads of repeated values.
     pub(super) fn choose(&mut self, choices: &[Choice]) {
         if choices.is_empty() {
@@ -99,7 +165,7 @@ impl Joined {
 
     /// Which transactions count: committed ones, and unknown ones that a counted
     /// one observed.
-    pub(super) fn counted(&self, history: &History, versions: &Versions) -> Vec<bool> {
+    pub(super) fn counted(&self, history: &History, writes: &Writes) -> Vec<bool> {
         let outcomes = history.outcomes();
         let mut counted: Vec<bool> =
             outcomes.iter().map(|&outcome| outcome == Outcome::Committed).collect();
@@ -124,7 +190,7 @@ impl Joined {
                     let Some(list) = external_part(history, txn, op) else { continue };
                     let seen = seen_to.entry(history.list_span(op).0).or_insert(0);
                     for &element in list.iter().skip(*seen) {
-                        if let [only] = versions.with_value(key, element) {
+                        if let [only] = writes.with_value(key, element) {
                             observed.push(only.txn);
                         }
                     }
@@ -162,10 +228,7 @@ impl Joined {
                 }
             }
         }
-        self.starts[counted.len()] = kept as u32;
-        self.keys.truncate(kept);
-        self.origins.truncate(kept);
-        self.ops.truncate(kept);
+        self.truncate(kept);
         self.several.retain_mut(|several| {
             several.read = ReadId(moved[several.read.0 as usize]);
             several.read.0 != u32::MAX
@@ -177,16 +240,24 @@ impl Joined {
 /// choice among them refutes a level.
 const CANDIDATES_MAX: usize = 32;
 
+/// Reads that are looked up together.
+const READS_TOGETHER: usize = 256;
+
 struct Joiner<'a> {
     history: &'a History,
-    versions: &'a Versions,
+    writes: &'a Writes,
     allowed: Candidates,
+    /// Whether no transaction aborted.
+    all_may_count: bool,
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
     is_long: bool,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
-    out: Joined,
+    /// Of the open reads, while they are looked up.
+    versions: Vec<Option<Version>>,
+    reads: Reads<'a>,
+    found: Found,
 }
 
 /// A register read without its origin.
@@ -223,7 +294,46 @@ fn grouped_by_key(reads: Vec<OpenRead>, keys: usize) -> Vec<OpenRead> {
 /// Transactions up to this length are searched for their own writes one by one.
 const OPS_SHORT: u32 = 64;
 
-impl Joiner<'_> {
+impl<'a> Joiner<'a> {
+    fn new(
+        history: &'a History,
+        writes: &'a Writes,
+        allowed: Candidates,
+        reads: Reads<'a>,
+    ) -> Self {
+        Joiner {
+            history,
+            writes,
+            allowed,
+            all_may_count: !history.outcomes().contains(&Outcome::Aborted),
+            own: Vec::new(),
+            is_long: false,
+            open: Vec::new(),
+            versions: Vec::new(),
+            reads,
+            found: Found::default(),
+        }
+    }
+
+    /// Joins as many transactions as there is room for, from this one on.
+    fn join(mut self, first: usize) -> Found {
+        for place in 0..self.reads.starts.len() {
+            self.reads.starts[place] = self.reads.count as u32;
+            self.txn(TxnId((first + place) as u32));
+            if let Some(unique) = self.writes.unique()
+                && self.open.len() >= READS_TOGETHER
+            {
+                self.look_up(unique);
+            }
+        }
+        match self.writes.unique() {
+            Some(unique) => self.look_up(unique),
+            None => self.search(),
+        }
+        self.found.reads = self.reads.count;
+        self.found
+    }
+
     fn txn(&mut self, txn: TxnId) {
         let history = self.history;
         self.own.clear();
@@ -284,18 +394,32 @@ impl Joiner<'_> {
                 MisreadKind::NotMyOwnWrite { write }
             };
             drop(own);
-            self.out.misreads.push(Misread { read: op, key, kind });
+            self.found.misreads.push(Misread { read: op, key, kind });
             return;
         }
         drop(own);
-        self.open.push(OpenRead { txn, read: ReadId(self.out.ops.len() as u32), key, value });
-        self.push(op, key, PackedOrigin::NOBODY);
+        let read = self.push(op, key, PackedOrigin::NOBODY);
+        self.open.push(OpenRead { txn, read, key, value });
     }
 
-    /// Looks up the writers of all open reads.
-    fn resolve(&mut self) {
-        const READS_TOGETHER: usize = 256;
-        let versions = self.versions;
+    /// Looks up the writers of all open reads by their values. All values are looked
+    /// up before the first is judged, so that memory answers them at once instead of
+    /// one after the other.
+    fn look_up(&mut self, unique: &UniqueWrites) {
+        let open = std::mem::take(&mut self.open);
+        self.versions.clear();
+        self.versions.extend(open.iter().map(|read| unique.find(read.key, read.value)));
+        let versions = std::mem::take(&mut self.versions);
+        for (read, version) in open.iter().zip(&versions) {
+            self.settle(*read, version.as_slice());
+        }
+        (self.open, self.versions) = (open, versions);
+        self.open.clear();
+    }
+
+    /// Searches the writers of all open reads, those of neighbouring keys together.
+    fn search(&mut self) {
+        let versions = self.writes.by_key();
         let open = grouped_by_key(std::mem::take(&mut self.open), self.history.key_count());
         let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
         let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
@@ -303,22 +427,29 @@ impl Joiner<'_> {
             wanted.clear();
             wanted.extend(reads.iter().map(|it| (it.key, it.value)));
             versions.search(&wanted, &mut places);
-            for ((open, &(key, value)), &place) in reads.iter().zip(&wanted).zip(&places) {
-                let initial = self.history.initial(key) == value;
-                let candidates = versions.at(place, key, value);
-                let origin = match candidates {
-                    [] if initial => PackedOrigin::INITIAL,
-                    [only] if !initial && self.is_good(open.txn, only) => PackedOrigin(only.txn.0),
-                    _ => self.choose(open.txn, open.read, initial, candidates),
-                };
-                self.out.origins[open.read.0 as usize] = origin;
+            for (open, &place) in reads.iter().zip(&places) {
+                self.settle(*open, versions.at(place, open.key, open.value));
             }
         }
-        self.out.several.sort_unstable_by_key(|several| several.read);
+        self.found.several.sort_unstable_by_key(|several| several.read);
+    }
+
+    /// Finds the origin of a read among the writes of its value.
+    #[inline]
+    fn settle(&mut self, open: OpenRead, candidates: &[Version]) {
+        let initial = self.history.initial(open.key) == open.value;
+        let origin = match candidates {
+            [] if initial => PackedOrigin::INITIAL,
+            [only] if !initial && self.is_good(open.txn, only) => PackedOrigin(only.txn.0),
+            _ => self.choose(open.txn, open.read, initial, candidates),
+        };
+        self.reads.origins[open.read.0 as usize] = origin;
     }
 
     fn is_good(&self, reader: TxnId, version: &Version) -> bool {
-        version.is_final() && version.txn != reader && may_count(self.history, version.txn)
+        version.is_final()
+            && version.txn != reader
+            && (self.all_may_count || may_count(self.history, version.txn))
     }
 
     /// The origin of a read that is not plainly one final write of another
@@ -341,7 +472,7 @@ impl Joiner<'_> {
             if self.is_good(txn, version) {
                 candidates.push(Origin::Txn(version.txn));
             } else if lesser.len() >= CANDIDATES_MAX {
-                self.out.has_lesser = true;
+                self.found.has_lesser = true;
             } else if may_count(self.history, version.txn) {
                 lesser.push(Origin::Txn(version.txn));
             } else {
@@ -350,7 +481,7 @@ impl Joiner<'_> {
         }
         let lesser_count = lesser.len();
         if candidates.len() + lesser.len() > 1 && !lesser.is_empty() {
-            self.out.has_lesser = true;
+            self.found.has_lesser = true;
             if self.allowed == Candidates::Any {
                 candidates.extend(lesser);
                 candidates.sort_unstable();
@@ -364,7 +495,7 @@ impl Joiner<'_> {
             [] => self.misread(txn, read, versions),
             _ => {
                 let complete = candidates.len() < CANDIDATES_MAX && lesser_count < CANDIDATES_MAX;
-                self.out.several.push(SeveralOrigins { read, candidates, complete });
+                self.found.several.push(SeveralOrigins { read, candidates, complete });
                 PackedOrigin::SEVERAL
             }
         }
@@ -384,8 +515,8 @@ impl Joiner<'_> {
         } else {
             (MisreadKind::ThinAir, PackedOrigin::NOBODY)
         };
-        let (op, key) = (self.out.ops[read.0 as usize], self.out.keys[read.0 as usize]);
-        self.out.misreads.push(Misread { read: op, key, kind });
+        let (op, key) = (self.reads.ops[read.0 as usize], self.reads.keys[read.0 as usize]);
+        self.found.misreads.push(Misread { read: op, key, kind });
         origin
     }
 
@@ -395,17 +526,17 @@ impl Joiner<'_> {
         if let Some(write) = own {
             if self.history.op_values()[write.index()] == value {
                 let kind = MisreadKind::NotMyOwnWrite { write };
-                self.out.misreads.push(Misread { read: op, key, kind });
+                self.found.misreads.push(Misread { read: op, key, kind });
             }
             return;
         }
         let initial = self.history.initial(key) != value;
-        let others = || self.versions.of(key).iter().filter(|version| version.value != value);
+        let others = || self.writes.of(key).iter().filter(|version| version.value != value);
         let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
         let lesser = others().filter(|version| !self.is_good(txn, version)).take(2);
         let others: Vec<Version> = good.chain(lesser).copied().collect();
         let read = self.push(op, key, PackedOrigin::NOBODY);
-        self.out.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
+        self.reads.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }
 
     /// A list read's external part comes from the writer of its last element. What
@@ -413,12 +544,12 @@ impl Joiner<'_> {
     fn read_list(&mut self, txn: TxnId, op: OpId, key: KeyId) {
         let Some(external) = external_part(self.history, txn, op) else {
             let kind = self.missing_own(txn, op, key);
-            return self.out.misreads.push(Misread { read: op, key, kind });
+            return self.found.misreads.push(Misread { read: op, key, kind });
         };
         let read = self.push(op, key, PackedOrigin::INITIAL);
         let Some(&element) = external.last() else { return };
-        let found = self.versions.with_value(key, element);
-        self.out.origins[read.0 as usize] = match found {
+        let found = self.writes.with_value(key, element);
+        self.reads.origins[read.0 as usize] = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
             [] | [_] => self.choose(txn, read, false, found),
             _ => self.repeated_element(txn, read, found),
@@ -428,7 +559,7 @@ impl Joiner<'_> {
     /// An element appended more than once. All lists that show it mean the same
     /// append, so one that this reader cannot have seen still is a candidate.
     fn repeated_element(&mut self, txn: TxnId, read: ReadId, found: &[Version]) -> PackedOrigin {
-        self.out.has_lesser = true;
+        self.found.has_lesser = true;
         let seen = found.iter().any(|version| self.is_good(txn, version));
         if self.allowed == Candidates::Final && !seen {
             return self.misread(txn, read, found);
@@ -436,7 +567,7 @@ impl Joiner<'_> {
         let shown = found.iter().take(CANDIDATES_MAX);
         let candidates = shown.map(|version| Origin::Txn(version.txn)).collect();
         let complete = found.len() < CANDIDATES_MAX;
-        self.out.several.push(SeveralOrigins { read, candidates, complete });
+        self.found.several.push(SeveralOrigins { read, candidates, complete });
         PackedOrigin::SEVERAL
     }
 
@@ -455,9 +586,11 @@ impl Joiner<'_> {
 
     #[inline]
     fn push(&mut self, op: OpId, key: KeyId, origin: PackedOrigin) -> ReadId {
-        self.out.ops.push(op);
-        self.out.keys.push(key);
-        self.out.origins.push(origin);
-        ReadId(self.out.ops.len() as u32 - 1)
+        let place = self.reads.count;
+        self.reads.ops[place] = op;
+        self.reads.keys[place] = key;
+        self.reads.origins[place] = origin;
+        self.reads.count += 1;
+        ReadId(place as u32)
     }
 }

@@ -5,7 +5,7 @@
 //! *spine*; appends that the spine does not show came after it, and those of one
 //! transaction come in the order of its program. [Kingsbury and Alvaro 2020, §4.2.3]
 
-use super::versions::Versions;
+use super::writes::Writes;
 use super::{Misread, MisreadKind, VersionConflict, VersionEvidence, VersionStep, may_count};
 use crate::history::{History, KeyId, OpId, OpKind, TxnId};
 use crate::value::Value;
@@ -47,13 +47,16 @@ struct State {
     length: u32,
 }
 
-pub(super) fn orders(history: &History, versions: &Versions, counted: &[bool]) -> ListOrders {
+pub(super) fn orders(history: &History, writes: &Writes, counted: &[bool]) -> ListOrders {
     let mut orders = ListOrders::default();
+    if !history.has_lists() {
+        return orders;
+    }
     let mut states = states(history, counted, &mut orders);
     // The longest of each key first; of equal ones the earliest.
     states.sort_unstable_by_key(|state| (state.key, std::cmp::Reverse(state.length), state.read));
     for group in states.chunk_by(|one, other| one.key == other.key) {
-        KeyOrder::new(history, versions, counted, group[0]).add(group, &mut orders);
+        KeyOrder::new(history, writes, counted, group[0]).add(group, &mut orders);
     }
     orders
 }
@@ -96,7 +99,7 @@ fn first_repeated(elements: &[Value]) -> Option<u32> {
 /// What the longest state of a key says.
 struct KeyOrder<'a> {
     history: &'a History,
-    versions: &'a Versions,
+    writes: &'a Writes,
     counted: &'a [bool],
     longest: State,
     spine: &'a [Value],
@@ -104,28 +107,23 @@ struct KeyOrder<'a> {
 }
 
 impl<'a> KeyOrder<'a> {
-    fn new(
-        history: &'a History,
-        versions: &'a Versions,
-        counted: &'a [bool],
-        longest: State,
-    ) -> Self {
+    fn new(history: &'a History, writes: &'a Writes, counted: &'a [bool], longest: State) -> Self {
         let spine = &history.list(longest.read)[..longest.length as usize];
         let places = spine.iter().enumerate().map(|(at, &element)| (element, at as u32)).collect();
-        KeyOrder { history, versions, counted, longest, spine, places }
+        KeyOrder { history, writes, counted, longest, spine, places }
     }
 
     fn add(&self, states: &[State], orders: &mut ListOrders) {
         let key = self.longest.key;
         let conflicts = orders.conflicts.len();
-        let bad = bad_elements(self.history, self.versions, key, self.spine);
+        let bad = bad_elements(self.history, self.writes, key, self.spine);
         for state in states {
             let elements = &self.history.list(state.read)[..state.length as usize];
             if state.start == self.longest.start || self.spine.starts_with(elements) {
                 for &(_, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
                     orders.misreads.push(Misread { read: state.read, key, kind });
                 }
-                own_elements(self.history, self.versions, *state, &self.places, orders);
+                own_elements(self.history, self.writes, *state, &self.places, orders);
             } else {
                 self.disagreeing(*state, elements, orders);
             }
@@ -142,11 +140,11 @@ impl<'a> KeyOrder<'a> {
     fn disagreeing(&self, state: State, elements: &[Value], orders: &mut ListOrders) {
         let (first, second) = (self.longest.read, state.read);
         orders.conflicts.push(VersionConflict::Incompatible { first, second });
-        for (_, kind) in bad_elements(self.history, self.versions, state.key, elements) {
+        for (_, kind) in bad_elements(self.history, self.writes, state.key, elements) {
             orders.misreads.push(Misread { read: second, key: state.key, kind });
         }
         let places = elements.iter().enumerate().map(|(at, &element)| (element, at as u32));
-        own_elements(self.history, self.versions, state, &places.collect(), orders);
+        own_elements(self.history, self.writes, state, &places.collect(), orders);
     }
 
     /// Two appends of one transaction of which the spine shows the second first, or
@@ -154,7 +152,7 @@ impl<'a> KeyOrder<'a> {
     fn against_program(&self) -> Option<VersionConflict> {
         let place = |value| self.places.get(&value).copied().unwrap_or(u32::MAX);
         let mut appends: Vec<(OpId, TxnId, u32)> = self
-            .versions
+            .writes
             .of(self.longest.key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -171,14 +169,14 @@ impl<'a> KeyOrder<'a> {
     }
 
     fn is_only(&self, value: Value) -> bool {
-        self.versions.with_value(self.longest.key, value).len() == 1
+        self.writes.with_value(self.longest.key, value).len() == 1
     }
 
     fn steps(&self, orders: &mut ListOrders) {
         let (key, read) = (self.longest.key, self.longest.read);
         let mut last = None;
         for &element in self.spine {
-            let after = match self.versions.with_value(key, element) {
+            let after = match self.writes.with_value(key, element) {
                 [only] if self.counted[only.txn.index()] => only.txn,
                 _ => continue,
             };
@@ -192,7 +190,7 @@ impl<'a> KeyOrder<'a> {
         }
         let Some(before) = last else { return };
         let mut unseen: Vec<TxnId> = self
-            .versions
+            .writes
             .of(key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -211,13 +209,13 @@ impl<'a> KeyOrder<'a> {
 /// Elements that nobody, or only an aborted transaction, appended.
 fn bad_elements(
     history: &History,
-    versions: &Versions,
+    writes: &Writes,
     key: KeyId,
     elements: &[Value],
 ) -> Vec<(u32, MisreadKind)> {
     let mut bad = Vec::new();
     for (place, &element) in elements.iter().enumerate() {
-        let found = versions.with_value(key, element);
+        let found = writes.with_value(key, element);
         if found.iter().any(|version| may_count(history, version.txn)) {
             continue;
         }
@@ -233,7 +231,7 @@ fn bad_elements(
 /// Elements that the reading transaction itself appends later.
 fn own_elements(
     history: &History,
-    versions: &Versions,
+    writes: &Writes,
     state: State,
     places: &HashMap<Value, u32>,
     orders: &mut ListOrders,
@@ -243,7 +241,7 @@ fn own_elements(
         if later.kind == OpKind::Append
             && later.key == state.key
             && places.get(&later.value).is_some_and(|&place| place < state.length)
-            && versions.with_value(state.key, later.value).len() == 1
+            && writes.with_value(state.key, later.value).len() == 1
         {
             let kind = MisreadKind::Future { write: op };
             orders.misreads.push(Misread { read: state.read, key: state.key, kind });
