@@ -5,8 +5,8 @@ use super::unique::UniqueWrites;
 use super::versions::Version;
 use super::writes::Writes;
 use super::{
-    Candidates, Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins,
-    may_count,
+    Candidates, Choice, KeyMarks, Misread, MisreadKind, Origin, PackedOrigin, ReadId,
+    SeveralOrigins, may_count,
 };
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
@@ -252,6 +252,8 @@ struct Joiner<'a> {
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
     is_long: bool,
+    /// What the transaction has written so far.
+    own_marks: KeyMarks,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
     /// Of the open reads, while they are looked up.
@@ -308,6 +310,7 @@ impl<'a> Joiner<'a> {
             all_may_count: !history.outcomes().contains(&Outcome::Aborted),
             own: Vec::new(),
             is_long: false,
+            own_marks: KeyMarks::default(),
             open: Vec::new(),
             versions: Vec::new(),
             reads,
@@ -337,6 +340,7 @@ impl<'a> Joiner<'a> {
     fn txn(&mut self, txn: TxnId) {
         let history = self.history;
         self.own.clear();
+        self.own_marks = KeyMarks::default();
         self.is_long = history.op_range(txn).len() as u32 > OPS_SHORT;
         if self.is_long {
             let writes = history.ops_of(txn).filter(|&op| history.op(op).kind.is_write());
@@ -354,8 +358,10 @@ impl<'a> Joiner<'a> {
                         self.read(txn, op, row.key, row.value);
                     }
                 }
-                OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete | OpKind::Call => {
+                OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete => {
+                    self.own_marks.add(KeyMarks::of(key));
                 }
+                OpKind::Call => {}
             }
         }
     }
@@ -382,24 +388,29 @@ impl<'a> Joiner<'a> {
         if value == Value::UNKNOWN {
             return;
         }
-        let values = self.history.op_values();
-        let mut own = self.own_writes(txn, op, key);
-        if let Some(write) = own.next() {
-            if values[write.index()] == value {
-                return;
-            }
-            let kind = if own.any(|write| values[write.index()] == value) {
-                MisreadKind::NotMyLastWrite { write }
-            } else {
-                MisreadKind::NotMyOwnWrite { write }
-            };
-            drop(own);
-            self.found.misreads.push(Misread { read: op, key, kind });
+        if self.own_marks.may_contain(KeyMarks::of(key)) && self.read_own(txn, op, key, value) {
             return;
         }
-        drop(own);
         let read = self.push(op, key, PackedOrigin::NOBODY);
         self.open.push(OpenRead { txn, read, key, value });
+    }
+
+    /// Whether the transaction had written the key itself.
+    fn read_own(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) -> bool {
+        let values = self.history.op_values();
+        let mut own = self.own_writes(txn, op, key);
+        let Some(write) = own.next() else { return false };
+        if values[write.index()] == value {
+            return true;
+        }
+        let kind = if own.any(|write| values[write.index()] == value) {
+            MisreadKind::NotMyLastWrite { write }
+        } else {
+            MisreadKind::NotMyOwnWrite { write }
+        };
+        drop(own);
+        self.found.misreads.push(Misread { read: op, key, kind });
+        true
     }
 
     /// Looks up the writers of all open reads by their values. All values are looked

@@ -12,10 +12,12 @@
 mod given;
 mod join;
 mod lists;
+mod marks;
 mod unique;
 mod versions;
 mod writes;
 
+pub use marks::KeyMarks;
 pub use versions::Version;
 
 use crate::history::{History, KeyId, OpId, Outcome, TxnId};
@@ -219,9 +221,8 @@ pub struct Index {
     /// Per transaction, where the keys it writes start; ascending, each once.
     write_starts: Vec<u32>,
     write_keys: Vec<KeyId>,
-    /// Per transaction, a bit for each key it writes; keys share bits, so a bit that
-    /// is not set answers [`Index::writes`] and one that is does not.
-    write_marks: Vec<u64>,
+    /// Per transaction, the keys it writes.
+    write_marks: Vec<KeyMarks>,
     key_count: usize,
     /// Not every level needs it, so it is made when first asked for.
     writers: OnceLock<Writers>,
@@ -341,8 +342,24 @@ impl Index {
     /// Whether a counted transaction writes a key.
     #[inline]
     pub fn writes(&self, txn: TxnId, key: KeyId) -> bool {
-        self.write_marks[txn.index()] & mark(key) != 0
+        self.write_marks[txn.index()].may_contain(KeyMarks::of(key))
             && self.written_by(txn).binary_search(&key).is_ok()
+    }
+
+    /// For each of these reads, what the transaction it read from writes; nothing
+    /// where that is not one transaction. Looked up for many reads at once, because
+    /// memory then answers all of them together.
+    pub fn written_by_origins(&self, reads: Range<u32>, marks: &mut Vec<KeyMarks>) {
+        let origins = &self.read_origins[reads.start as usize..reads.end as usize];
+        let written = |origin: &PackedOrigin| self.write_marks.get(origin.0 as usize).copied();
+        marks.clear();
+        marks.extend(origins.iter().map(|origin| written(origin).unwrap_or_default()));
+    }
+
+    /// The keys of these reads.
+    #[inline]
+    pub fn read_keys(&self, reads: Range<u32>) -> &[KeyId] {
+        &self.read_keys[reads.start as usize..reads.end as usize]
     }
 
     /// The counted transactions that write a key, ascending: by session, and within
@@ -447,7 +464,7 @@ impl Index {
 struct WrittenKeys {
     starts: Vec<u32>,
     keys: Vec<KeyId>,
-    marks: Vec<u64>,
+    marks: Vec<KeyMarks>,
 }
 
 /// Per counted transaction the keys it writes, ascending and each once.
@@ -455,49 +472,32 @@ fn written_keys(history: &History, counted: &[bool]) -> WrittenKeys {
     let (kinds, op_keys) = (history.op_kinds(), history.op_keys());
     let mut starts = Vec::with_capacity(history.txn_count() + 1);
     starts.push(0);
-    let mut marks: Vec<u64> = Vec::with_capacity(history.txn_count());
+    let mut marks: Vec<KeyMarks> = Vec::with_capacity(history.txn_count());
     let writes = kinds.iter().filter(|kind| kind.is_write()).count();
     let mut keys: Vec<KeyId> = Vec::with_capacity(writes);
+    let mut found: Vec<KeyId> = Vec::new();
     for txn in history.txns() {
-        let mut marked = 0;
+        found.clear();
         if counted[txn.index()] {
-            let start = keys.len();
-            for op in history.op_range(txn) {
-                if kinds[op as usize].is_write() {
-                    let key = op_keys[op as usize];
-                    keys.push(key);
-                    marked |= mark(key);
-                }
+            let range = history.op_range(txn).start as usize..history.op_range(txn).end as usize;
+            found.resize(range.len(), KeyId(0));
+            // Which operations write is a coin's toss that no branch predicts.
+            let mut count = 0;
+            for (kind, &key) in kinds[range.clone()].iter().zip(&op_keys[range]) {
+                found[count] = key;
+                count += usize::from(kind.is_write());
             }
-            sort_and_dedup(&mut keys, start);
+            found.truncate(count);
+            found.sort_unstable();
+            found.dedup();
         }
+        let mut marked = KeyMarks::default();
+        found.iter().for_each(|&key| marked.add(KeyMarks::of(key)));
+        keys.extend_from_slice(&found);
         marks.push(marked);
         starts.push(keys.len() as u32);
     }
     WrittenKeys { starts, keys, marks }
-}
-
-/// Sorts the keys from `start` on and drops those that repeat.
-fn sort_and_dedup(keys: &mut Vec<KeyId>, start: usize) {
-    keys[start..].sort_unstable();
-    if keys[start..].windows(2).all(|pair| pair[0] != pair[1]) {
-        return;
-    }
-    let mut kept = start;
-    for index in start..keys.len() {
-        if index == start || keys[index] != keys[kept - 1] {
-            keys[kept] = keys[index];
-            kept += 1;
-        }
-    }
-    keys.truncate(kept);
-}
-
-/// The bit of a key in [`Index::write_marks`]. Neighbouring keys often belong to one
-/// transaction, so they get different bits.
-#[inline]
-fn mark(key: KeyId) -> u64 {
-    1 << (key.0 & 63)
 }
 
 /// Whether a transaction may count: it did not abort.

@@ -25,7 +25,7 @@ impl UniqueWrites {
         for txn in interleaved(history) {
             let range = history.op_range(txn);
             last_writes.enter(history, range.clone());
-            for op in range {
+            for op in range.rev() {
                 let index = op as usize;
                 if !kinds[index].is_write() {
                     continue;

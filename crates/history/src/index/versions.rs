@@ -1,5 +1,6 @@
 //! All writes grouped by key and sorted by value: the build side of the join.
 
+use super::marks::KeyMarks;
 use crate::history::{History, KeyId, OpId, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -67,7 +68,7 @@ impl Versions {
         for txn in history.txns() {
             let range = history.op_range(txn);
             last_writes.enter(history, range.clone());
-            for op in range {
+            for op in range.rev() {
                 let index = op as usize;
                 if !kinds[index].is_write() {
                     continue;
@@ -181,18 +182,22 @@ fn run(values: &[Value], value: Value) -> usize {
     }
 }
 
-/// Tells which writes of a transaction are its last of their keys. Short ones are
-/// searched, which is all in the cache; looking at the key's other versions is not.
+/// Tells which writes of a transaction are its last of their keys. Writes are asked
+/// about from last to first.
 #[derive(Default)]
 pub(super) struct LastWrites {
+    /// The keys of writes asked about so far.
+    later: KeyMarks,
     end: u32,
-    /// The last write of every key, for a long transaction only.
+    /// The last write of every key, for a long transaction only. Short ones are
+    /// searched if need be, which is all in the cache.
     last: HashMap<KeyId, u32>,
 }
 
 impl LastWrites {
     pub(super) fn enter(&mut self, history: &History, range: Range<u32>) {
         const OPS_SHORT: usize = 64;
+        self.later = KeyMarks::default();
         self.end = range.end;
         self.last.clear();
         if range.len() > OPS_SHORT {
@@ -202,8 +207,13 @@ impl LastWrites {
     }
 
     #[inline]
-    pub(super) fn contains(&self, history: &History, op: u32) -> bool {
+    pub(super) fn contains(&mut self, history: &History, op: u32) -> bool {
         let key = history.op_keys()[op as usize];
+        let mark = KeyMarks::of(key);
+        if !self.later.may_contain(mark) {
+            self.later.add(mark);
+            return true;
+        }
         if !self.last.is_empty() {
             return self.last.get(&key) == Some(&op);
         }
