@@ -22,7 +22,7 @@ pub(super) fn commit_order(
     forced.dedup_by_key(|forced| (forced.after, forced.before));
     let predecessors = Predecessors::new(rule, facts, forced);
     if rule.session_order
-        && let Some(order) = Walk::new(facts, &predecessors).to_the_end()
+        && let Some(order) = Walk::new(facts, &predecessors).finish()
     {
         return Ok(order);
     }

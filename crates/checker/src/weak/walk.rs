@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
     }
 
     /// All counted transactions in order; `None` if some wait for each other.
-    pub(super) fn to_the_end(mut self) -> Option<Vec<TxnId>> {
+    pub(super) fn finish(mut self) -> Option<Vec<TxnId>> {
         let mut ready: Vec<SessionId> = self.facts.history.sessions().rev().collect();
         while let Some(session) = ready.pop() {
             let end = self.facts.history.session_range(session).end;

@@ -30,6 +30,7 @@ mod json_stream;
 mod names;
 mod open;
 mod plume;
+mod plume_lines;
 mod plume_writer;
 mod records;
 mod registers;

@@ -492,7 +492,9 @@ fn written_keys(history: &History, counted: &[bool]) -> WrittenKeys {
             found.dedup();
         }
         let mut marked = KeyMarks::default();
-        found.iter().for_each(|&key| marked.add(KeyMarks::of(key)));
+        for &key in &found {
+            marked.add(KeyMarks::of(key));
+        }
         keys.extend_from_slice(&found);
         marks.push(marked);
         starts.push(keys.len() as u32);
