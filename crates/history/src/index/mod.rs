@@ -11,6 +11,7 @@
 
 mod given;
 mod join;
+mod joined;
 mod lists;
 mod marks;
 mod unique;
