@@ -200,3 +200,14 @@ fn the_guide_shows_what_is_printed() {
     let levels = " --level adya-read-committed --level read-your-writes ";
     assert!(gate.starts_with(&format!("isolde check orders.hist{levels}")), "{gate}");
 }
+
+#[test]
+fn levels_that_hold_because_nothing_was_read_are_noted() {
+    let folder = Folder::with(&[("unread", "A: w(x,1)\nB: w(x,2)\n"), ("good", GOOD)]);
+    let note = "\nnote: no transaction read what another one wrote, or a key before another one \
+                wrote it, so every history like this one passes (no-dependency)\n";
+    let run = folder.isolde("check unread --level causal");
+    assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
+    let run = folder.isolde("check good --level causal");
+    assert!(run.status == 0 && !run.stdout.contains("note:"), "{}", run.stdout);
+}
