@@ -2,6 +2,7 @@
 
 use super::joined::{Found, Joined};
 use super::lists::external_part;
+use super::own::OwnWrites;
 use super::unique::UniqueWrites;
 use super::versions::Version;
 use super::writes::Writes;
@@ -16,7 +17,12 @@ use std::ops::Range;
 
 /// Joins all reads, in parallel over transactions. Each task fills its own part of
 /// the final columns.
-pub(super) fn join(history: &History, writes: &Writes, allowed: Candidates) -> Joined {
+pub(super) fn join(
+    history: &History,
+    writes: &Writes,
+    own: &OwnWrites<'_>,
+    allowed: Candidates,
+) -> Joined {
     let txns = history.txn_count();
     // Large tasks look up many reads of each key together, small ones share better.
     let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
@@ -49,7 +55,7 @@ pub(super) fn join(history: &History, writes: &Writes, allowed: Candidates) -> J
     let found: Vec<Found> = tasks
         .into_par_iter()
         .enumerate()
-        .map(|(task, reads)| Joiner::new(history, writes, allowed, reads).join(task * share))
+        .map(|(task, reads)| Joiner::new(history, (writes, own), allowed, reads).join(task * share))
         .collect();
     all.put_together(share, &rooms, found);
     all
@@ -93,6 +99,7 @@ const READS_TOGETHER: usize = 256;
 struct Joiner<'a> {
     history: &'a History,
     writes: &'a Writes,
+    own_lists: &'a OwnWrites<'a>,
     allowed: Candidates,
     /// Whether no transaction aborted.
     all_may_count: bool,
@@ -146,13 +153,14 @@ const OPS_SHORT: u32 = 64;
 impl<'a> Joiner<'a> {
     fn new(
         history: &'a History,
-        writes: &'a Writes,
+        (writes, own_lists): (&'a Writes, &'a OwnWrites<'a>),
         allowed: Candidates,
         reads: Reads<'a>,
     ) -> Self {
         Joiner {
             history,
             writes,
+            own_lists,
             allowed,
             all_may_count: !history.outcomes().contains(&Outcome::Aborted),
             own: Vec::new(),
@@ -400,7 +408,7 @@ impl<'a> Joiner<'a> {
     /// A list read's external part comes from the writer of its last element. What
     /// the elements before it say is for [`super::lists`].
     fn read_list(&mut self, txn: TxnId, op: OpId, key: KeyId) {
-        let Some(external) = external_part(self.history, txn, op) else {
+        let Some(external) = external_part(self.history, self.own_lists, txn, op) else {
             let kind = self.missing_own(txn, op, key);
             return self.found.misreads.push(Misread { read: op, key, kind });
         };

@@ -1,6 +1,7 @@
 //! What the join found, and which transactions count by it.
 
 use super::lists::external_part;
+use super::own::OwnWrites;
 use super::writes::Writes;
 use super::{Choice, Misread, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count};
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
@@ -88,7 +89,12 @@ impl Joined {
 
     /// Which transactions count: committed ones, and unknown ones that a counted
     /// one observed.
-    pub(super) fn counted(&self, history: &History, writes: &Writes) -> Vec<bool> {
+    pub(super) fn counted(
+        &self,
+        history: &History,
+        writes: &Writes,
+        own: &OwnWrites<'_>,
+    ) -> Vec<bool> {
         let outcomes = history.outcomes();
         let mut counted: Vec<bool> =
             outcomes.iter().map(|&outcome| outcome == Outcome::Committed).collect();
@@ -110,7 +116,7 @@ impl Joined {
             for op in history.ops_of(txn) {
                 let Op { kind, key, .. } = history.op(op);
                 if kind == OpKind::ReadList {
-                    let Some(list) = external_part(history, txn, op) else { continue };
+                    let Some(list) = external_part(history, own, txn, op) else { continue };
                     let seen = seen_to.entry(history.list_span(op).0).or_insert(0);
                     for &element in list.iter().skip(*seen) {
                         if let [only] = writes.with_value(key, element) {

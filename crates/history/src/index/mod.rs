@@ -14,6 +14,7 @@ mod join;
 mod joined;
 mod lists;
 mod marks;
+mod own;
 mod unique;
 mod versions;
 mod writes;
@@ -22,6 +23,7 @@ pub use marks::KeyMarks;
 pub use versions::Version;
 
 use crate::history::{History, KeyId, OpId, Outcome, TxnId};
+use own::OwnWrites;
 use std::ops::Range;
 use std::sync::OnceLock;
 use versions::group_starts;
@@ -250,16 +252,16 @@ impl Index {
     /// Indexes a history in which these reads of repeated values are taken to have
     /// come from these origins.
     pub fn choosing(history: &History, candidates: Candidates, choices: &[Choice]) -> Index {
-        let writes = Writes::new(history);
-        let mut joined = join::join(history, &writes, candidates);
+        let (writes, own) = (Writes::new(history), OwnWrites::new(history));
+        let mut joined = join::join(history, &writes, &own, candidates);
         joined.choose(choices);
-        let counted = joined.counted(history, &writes);
+        let counted = joined.counted(history, &writes, &own);
         let all_counted = counted.iter().all(|&counted| counted);
         if !all_counted {
             joined.forget_uncounted(history, &counted);
         }
         let written = written_keys(history, &counted);
-        let lists = lists::orders(history, &writes, &counted);
+        let lists = lists::orders(history, &writes, &own, &counted);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
         given::orders(history, &writes, &counted, &mut steps, &mut conflicts);
         conflicts.sort_unstable();
