@@ -112,7 +112,7 @@ fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
 
 /// A proof for every level that has one, of every kind.
 fn everything(history: &History) -> Certificate {
-    let mut claims = certified(history).0.claims;
+    let mut claims = certified(history, Saturate::WhenHard).0.claims;
     let is_claimed = |claims: &[Claim], level: Level| {
         claims.iter().any(|claim| claim.levels.iter().any(|name| name == level.name()))
     };

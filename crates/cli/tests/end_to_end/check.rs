@@ -330,3 +330,14 @@ fn anomalies_of_linearizability_are_told_by_their_operations() {
          (it.hist:2)"
     );
 }
+
+#[test]
+fn levels_that_hold_because_nothing_was_read_are_noted() {
+    let folder = Folder::with(&[("unread", "A: w(x,1)\nB: w(x,2)\n"), ("good", GOOD)]);
+    let note = "\nnote: no transaction read what another one wrote, or a key before another one \
+                wrote it, so every history like this one passes (no-dependency)\n";
+    let run = folder.isolde("check unread --level causal");
+    assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
+    let run = folder.isolde("check good --level causal");
+    assert!(run.status == 0 && !run.stdout.contains("note:"), "{}", run.stdout);
+}
