@@ -16,7 +16,7 @@ use isolde::{
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Report, Unreadable, to_json, to_text};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Options of `isolde check`.
 #[derive(clap::Args, Clone)]
