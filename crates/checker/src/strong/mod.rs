@@ -13,6 +13,7 @@
 //! refutation rests on are given up.
 
 mod clocks;
+mod constraints;
 mod cover;
 mod cycle;
 mod explain;
@@ -27,6 +28,7 @@ mod sources;
 mod versions;
 mod witness;
 
+pub use constraints::{Constraints, Pruned, constraints};
 pub use sources::Sources;
 
 use crate::anomaly::{self, Anomaly};
