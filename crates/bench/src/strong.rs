@@ -16,6 +16,9 @@ use crate::workspace::{Folder, built, in_tree, line, written};
 use std::path::{Path, PathBuf};
 use workload::Workload;
 
+/// The largest history of a doubling series, if not asked otherwise.
+const GROWTH_MAX: u32 = 1_000_000;
+
 /// Options of `isolde-bench strong`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -26,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
     /// The largest history of the doubling series; four million is what the bar speaks of
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = GROWTH_MAX)]
     growth_max: u32,
     /// Runs of each program; the best counts
     #[arg(long, value_name = "NUMBER", default_value_t = 3)]
@@ -48,7 +51,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Histories with a bar for time and memory
     Bars,
@@ -92,14 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 impl Bench<'_> {
     fn introduction(&self) -> String {
-        let Arguments { scale, runs, growth_max, .. } = *self.arguments;
-        let mut command = String::from("cargo run --release -p isolde-bench -- strong");
-        if scale != 1 {
-            command.push_str(&format!(" --scale {scale}"));
-        }
-        if growth_max != 1_000_000 {
-            command.push_str(&format!(" --growth-max {growth_max}"));
-        }
+        let runs = self.arguments.runs;
+        let command = self.command();
         let (machine, load) = (machine::describe(), machine::load());
         let mut text = String::from("# Benchmarks of the strong levels\n\n");
         line(&mut text, &format!("Written by `{command}`; do not edit.\n"));
@@ -119,6 +116,20 @@ impl Bench<'_> {
              with the same parameters from another generator; they were not measured for this page.\n",
         );
         text
+    }
+
+    /// What to type for the same page.
+    fn command(&self) -> String {
+        let Arguments { scale, growth_max, ref parts, .. } = *self.arguments;
+        let mut words = vec!["cargo run --release -p isolde-bench -- strong".to_owned()];
+        words.extend(parts.iter().map(|part| format!("--part {part:?}").to_lowercase()));
+        if scale != 1 {
+            words.push(format!("--scale {scale}"));
+        }
+        if growth_max != GROWTH_MAX {
+            words.push(format!("--growth-max {growth_max}"));
+        }
+        words.join(" ")
     }
 
     /// Whether bars and known figures are of the histories that are measured.

@@ -1,5 +1,7 @@
 //! `isolde-bench strong` runs to its end, on histories too small to measure.
 
+#![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +11,7 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
     let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
     let isolde = bench.with_file_name("isolde");
     if !isolde.exists() {
-        println!("skipped: no isolde beside isolde-bench");
+        eprintln!("skipped: no isolde beside isolde-bench");
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strong");
@@ -27,7 +29,7 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
         .arg(&page)
         .status()
         .expect("a program");
-    assert!(status.success(), "{status}");
+    assert!(status.success(), "{status}; is isolde-cli built from the same tree?");
     let text = fs::read_to_string(&page).expect("the page");
     let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
     assert_eq!(

@@ -44,13 +44,13 @@ const STRICT: &[&str] = &["strict-serializable"];
 /// A million bytes, in MiB.
 const MB: f64 = 1e6 / 1_048_576.0;
 
-/// A workload that VeriStrong was measured with.
+/// A workload that `VeriStrong` was measured with.
 struct Ten {
     serializable: Workload,
     snapshot: Workload,
     by_serializable: Peer,
     by_snapshot: Peer,
-    /// The part of VeriStrong's time that is allowed with session order.
+    /// The part of the time of `VeriStrong` that is allowed with session order.
     part: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How many choices are left, as PolySI's Table 3 counts them.
+//! How many choices are left, as Table 3 of `PolySI` counts them.
 
 use super::Bench;
 use super::workload::Workload;

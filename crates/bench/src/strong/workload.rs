@@ -17,7 +17,7 @@ pub(super) struct Workload {
     pub(super) format: &'static str,
 }
 
-/// PolySI's text, which most other checkers read; it has no times.
+/// The text of `PolySI`, which most other checkers read; it has no times.
 pub(super) const TEXT: &str = "plume";
 /// Our own format, with times.
 pub(super) const BINARY: &str = "binary";
@@ -33,23 +33,19 @@ impl Workload {
 
     /// What the tables call it.
     pub(super) fn title(&self) -> String {
-        let mut title = format!("{} {}", self.preset, short(self.transactions));
+        let mut words = vec![format!("{} {}", self.preset, short(self.transactions))];
         if self.keys != 0 {
-            title.push_str(&format!(", {} keys", short(self.keys)));
+            words.push(format!("{} keys", short(self.keys)));
         }
         for pair in self.options.chunks(2) {
-            match pair {
-                [_, value] if pair == TIMED => title.push_str(&format!(", times of {value}")),
-                [option, value] if *option == "--isolation" => {
-                    title.push_str(&format!(", {value}"))
-                }
-                [option, value] => {
-                    title.push_str(&format!(", {value} {}", option.trim_start_matches('-')));
-                }
-                _ => {}
-            }
+            words.push(match pair {
+                ["--times", value] => format!("times of {value}"),
+                ["--isolation", value] => (*value).to_owned(),
+                [option, value] => format!("{value} {}", option.trim_start_matches('-')),
+                _ => unreachable!("each option has a value"),
+            });
         }
-        title
+        words.join(", ")
     }
 
     /// Its file, generated unless it is there; all sizes divided by `scale`.
