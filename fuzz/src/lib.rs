@@ -4,9 +4,11 @@
 //! and written, and what is written can be read again. Whatever panics, hangs or takes
 //! more memory than allowed on the way is a finding.
 
+mod certificate;
 mod folder;
 mod seal;
 
+pub use certificate::verify;
 use folder::Parts;
 use isolde::{Limits, check, decided_levels};
 use isolde_history::format::{self, FORMATS, Format, Input, ReadOptions, Writer};

@@ -1,4 +1,4 @@
-//! Measurements of Isolde: `isolde-bench table` writes them down.
+//! Measurements of Isolde: `isolde-bench table` and `isolde-bench strong` write them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -8,7 +8,9 @@ mod benches;
 mod machine;
 mod measure;
 mod peers;
+mod strong;
 mod table;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 use isolde_history::format;
@@ -27,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Measure everything and write the table
     Table(table::Arguments),
+    /// Measure the strong levels, hold them to their bars and write the page
+    Strong(strong::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -37,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Table(arguments) => table::run(&arguments),
+        Command::Strong(arguments) => strong::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

@@ -21,3 +21,35 @@ pub(crate) const AWDIT: [Awdit; 3] = [
 
 /// Transactions that the figures are of.
 pub(crate) const AWDIT_TRANSACTIONS: u32 = 1_000_000;
+
+/// What a checker needed for a history of the same parameters as one of ours.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer {
+    /// Its name and level.
+    pub(crate) name: &'static str,
+    pub(crate) cpu: f64,
+    /// MiB.
+    pub(crate) peak: f64,
+}
+
+const fn peer(name: &'static str, cpu: f64, peak: f64) -> Peer {
+    Peer { name, cpu, peak }
+}
+
+/// 10,000 transactions of `BlindW-RW`.
+pub(crate) const BLINDW_SERIALIZABLE: Peer = peer("VeriStrong SER", 23.8, 1017.0);
+pub(crate) const BLINDW_SNAPSHOT: Peer = peer("VeriStrong SI", 42.7, 1686.0);
+/// 10,000 transactions of `GeneralRW`.
+pub(crate) const GENERAL_RW_SERIALIZABLE: Peer = peer("VeriStrong SER", 14.0, 801.0);
+pub(crate) const GENERAL_RW_SNAPSHOT: Peer = peer("VeriStrong SI", 29.6, 1410.0);
+/// 10,000 transactions of `GeneralWH`; snapshot isolation was not measured, and where
+/// both were it took longer.
+pub(crate) const GENERAL_WH: Peer = peer("VeriStrong SER", 35.7, 915.0);
+/// 10,000 transactions of `PolySI`; the same holds.
+pub(crate) const POLYSI: Peer = peer("VeriStrong SER", 52.0, 1388.0);
+/// 100,000 transactions of `BlindW-RW` on 20,000 keys, with times.
+pub(crate) const BLINDW_STRICT: Peer = peer("Vbox strict SER", 3.8, 547.0);
+/// A million mini-transactions with times.
+pub(crate) const MINI_STRICT: Peer = peer("Vbox strict SER", 19.9, 3376.0);
+/// A million list transactions; its seconds are of the wall clock.
+pub(crate) const LIST_APPEND: Peer = peer("adya", 44.0, 4100.0);

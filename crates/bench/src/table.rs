@@ -2,9 +2,8 @@
 
 use crate::measure::{Program, Usage};
 use crate::peers::{AWDIT, AWDIT_TRANSACTIONS, Awdit};
+use crate::workspace::{Folder, built, in_tree, line, megabytes, target, written};
 use crate::{benches, machine, say};
-use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Options of `isolde-bench table`.
@@ -39,47 +38,14 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
 fn default_output() -> PathBuf {
-    Path::new(ROOT).join("docs/benchmarks.md")
+    in_tree("docs/benchmarks.md")
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let isolde = arguments.isolde.clone().map_or_else(built, Ok)?;
-    let temporary = std::env::temp_dir().join(format!("isolde-bench-{}", std::process::id()));
-    let folder = arguments.histories.as_ref().unwrap_or(&temporary);
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let text = measured(arguments, &isolde, folder);
-    if arguments.histories.is_none() {
-        // What cannot be removed is in the temporary directory anyway.
-        let _ = fs::remove_dir_all(&temporary);
-    }
-    let text = text?;
-    let path = &arguments.output;
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    say(&format!("wrote {}", path.display()));
-    Ok(())
-}
-
-/// Builds the release program, which lies beside this one.
-fn built() -> Result<PathBuf, String> {
-    let build = Program::new(
-        benches::cargo(),
-        ["build", "--release", "--package", "isolde-cli", "--manifest-path"]
-            .map(String::from)
-            .into_iter()
-            .chain([format!("{ROOT}/Cargo.toml")]),
-    );
-    build.run()?;
-    Ok(target()?.join("release").join("isolde"))
-}
-
-/// The folder that this program was built in.
-fn target() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let target = own.parent().and_then(Path::parent);
-    Ok(target.ok_or("expected a program in a target directory")?.to_owned())
+    let folder = Folder::new(arguments.histories.as_deref())?;
+    written(&arguments.output, &measured(arguments, &isolde, folder.path())?)
 }
 
 /// The histories on disk.
@@ -275,15 +241,6 @@ fn reading(text: &mut String, arguments: &Arguments, files: &Files) -> Result<()
     }
     line(text, "");
     Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "less than 2^52 bytes")]
-fn megabytes(path: &Path) -> f64 {
-    fs::metadata(path).map_or(0.0, |data| data.len() as f64 / 1e6)
-}
-
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]

@@ -92,6 +92,21 @@ fn a_certificate_cut_anywhere_is_refused() {
     }
 }
 
+/// Any bytes are an error or a certificate; there is nothing to panic about.
+#[test]
+fn certificates_with_wrong_bytes_are_read_or_refused() {
+    let text = to_text(&everything()).into_bytes();
+    for place in 0..text.len() {
+        for byte in [0, b'\n', b' ', b'0', b'9', b':', b'-', b'b', 0xff] {
+            let mut damaged = text.clone();
+            damaged[place] = byte;
+            if let Err(error) = read(&mut Source::from_bytes("c", &damaged)) {
+                assert!(error.to_string().starts_with("c: line "), "{error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn damage_is_told_with_its_line() {
     let text = to_text(&everything());
@@ -128,4 +143,17 @@ fn damage_is_told_with_its_line() {
         with("origin 3 4 initial", "origin 3 4"),
         "c: line 21: expected `origin READ KEY WRITER`, found `origin 3 4`"
     );
+}
+
+#[test]
+fn every_rule_and_kind_is_documented() {
+    let page = include_str!("../../../docs/certificate.md");
+    let rules = everything().claims.into_iter().flat_map(|claim| match claim.proof {
+        Proof::Refutation(Refutation::Derivation(derivation)) => derivation.steps,
+        _ => Vec::new(),
+    });
+    let mut names: Vec<&str> = ReadingKind::ALL.iter().map(|kind| kind.name()).collect();
+    names.extend(rules.map(|step| step.rule.name()));
+    names.retain(|name| !page.contains(&format!("`{name}")));
+    assert_eq!(names, [""; 0]);
 }

@@ -347,6 +347,9 @@ fn differ(history: &History, one: ExternalRead, other: ExternalRead) -> bool {
 /// One value written to a key by two operations of transactions that count. A
 /// transaction that repeats its own value is included: no reader can tell which.
 fn duplicate_writes(history: &History, index: &Index, anomalies: &mut Vec<Anomaly>) {
+    if index.values_are_unique() {
+        return;
+    }
     for key in history.keys() {
         let versions = index.versions_of(key);
         for group in versions.chunk_by(|one, other| one.value == other.value) {
@@ -366,6 +369,9 @@ fn duplicate_writes(history: &History, index: &Index, anomalies: &mut Vec<Anomal
 /// Rows that were returned and do not meet the condition, or were looked at, meet
 /// it and were not returned.
 fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<Anomaly>) {
+    if !history.has_predicates() {
+        return;
+    }
     for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
         for op in history.ops_of(txn) {
             if history.op(op).kind.has_key() {

@@ -9,6 +9,7 @@ use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::check::Check;
 use crate::choices;
 use crate::level::Level;
+use crate::strong::COMMIT_LEVELS;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
@@ -45,7 +46,9 @@ impl Check<'_> {
             };
             let shown = match verifier.outside() {
                 Some(outside) => Err(outside.into()),
-                None if values_repeat => shown.and_then(|shown| accepted(&verifier, shown)),
+                None if values_repeat => shown
+                    .map_err(|why| format!("values repeat: {why}"))
+                    .and_then(|shown| accepted(&verifier, shown)),
                 None => shown,
             };
             match shown {
@@ -72,7 +75,9 @@ impl Check<'_> {
     fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {
         match satisfied {
             Satisfied::Order(order)
-                if Check::is_strong(level) && level != Level::CursorStability =>
+                if Check::is_strong(level)
+                    && level != Level::CursorStability
+                    && !COMMIT_LEVELS.contains(&level) =>
             {
                 let events = order.iter().map(|&txn| Node::commit(txn)).collect();
                 Ok((level, Proof::Witness(Witness::Events(events))))

@@ -26,5 +26,5 @@ pub use anomaly::{
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use strong::{Options, Saturate, Sources};
+pub use strong::{Constraints, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

@@ -14,9 +14,8 @@ use isolde::{
     applicable_levels, decided_levels,
 };
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, to_json, to_text};
+use isolde_report::{Decided, Detail, Report, Unreadable, to_json, to_text};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Options of `isolde check`.
@@ -117,6 +116,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
             Err(failure @ Failure::Read(_)) => {
                 say(&format!("isolde: {failure}"));
                 worst = Status::BadInput;
+                if arguments.format == OutputFormat::Json {
+                    let error = failure.to_string();
+                    results.push(to_json(&Unreadable::new(&input::name(file), error)));
+                }
             }
             Err(other) => return Err(other),
         }
@@ -144,29 +147,16 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
 /// The result for one history. With a time limit the work is done on another
 /// thread, and this one answers when the time is up, whatever the work is at.
 fn one(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> {
-    const GRACE: Duration = Duration::from_millis(200);
     let start = Instant::now();
-    let Some(deadline) = arguments.limits.deadline(start) else {
-        return checked(file, arguments, start);
-    };
-    let (sender, receiver) = mpsc::channel();
     let (path, options) = (file.to_owned(), arguments.clone());
-    std::thread::spawn(move || {
-        // The receiver is gone only if the time was up.
-        let _ = sender.send(checked(&path, &options, start));
-    });
-    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
-        Ok(result) => result,
-        Err(RecvTimeoutError::Timeout) => Ok(timed_out(file, arguments)),
-        Err(RecvTimeoutError::Disconnected) => {
-            unreachable!("the worker sends its result before it ends")
-        }
-    }
+    let work = move || checked(&path, &options, start);
+    let result = limits::within(arguments.limits.deadline(start), work);
+    result.unwrap_or_else(|| Ok(timed_out(file, arguments)))
 }
 
-/// The result where not even reading and indexing ended in time.
+/// The result where something did not end in time.
 fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
-    let limit = Unknown::Limit("the time limit was reached before the history was indexed".into());
+    let limit = Unknown::Limit("the time limit was reached".into());
     let decided: Vec<Decided> = levels_of(arguments, None)
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))

@@ -262,18 +262,22 @@ fn of_jepsen(
     expectations: Expectations,
 ) -> Result<Said, Failure> {
     let finding = workload.check(history, expectations, &Limits::NONE).map_err(|found| {
-        let model = workload.name;
-        let expected = format!("{} of the model {model}", found.expected);
+        let expected = format!("{} in the model {}", found.expected, workload.name);
         misfit(name, history, found.op, &expected)
     })?;
-    let Finding { valid, problems, anomalies, counts } = finding;
+    let Finding { valid, problems, anomalies, counts, vacuous } = finding;
+    if let Some(reason) = vacuous {
+        say(&format!(
+            "isolde: {name}: nothing was tested, which elle-cli takes as valid: {reason}"
+        ));
+    }
     let index = Index::new(history);
     let prose = Prose::new(history, &index, name);
     let mut explained: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for problem in &problems {
-        let places: Vec<String> = problem.ops.iter().map(|&op| prose.at(op)).collect();
-        let text = format!("{} {}", problem.text, places.join(" "));
-        explained.entry(problem.name).or_default().push(text);
+        let places = problem.ops.iter().map(|&op| prose.at(op));
+        let words: Vec<String> = std::iter::once(problem.text.clone()).chain(places).collect();
+        explained.entry(problem.name).or_default().push(words.join(" "));
     }
     explain_all(&prose, &anomalies, AnomalyKind::name, &mut explained);
     let counts = counts.into_iter().map(|(what, count)| (format!("{what}-count"), json!(count)));

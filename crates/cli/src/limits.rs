@@ -1,5 +1,6 @@
 //! Limits of time and memory: how they are written and how they are kept.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Time that a check may use, and its resources.
@@ -16,6 +17,28 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
         self.timeout.map(|timeout| start + timeout)
+    }
+}
+
+/// Does the work on another thread if there is a deadline, and gives up waiting for
+/// it soon after, whatever the work is at: `None`.
+pub(crate) fn within<T: Send + 'static>(
+    deadline: Option<Instant>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    const GRACE: Duration = Duration::from_millis(200);
+    let Some(deadline) = deadline else { return Some(work()) };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        // The receiver is gone only if the time was up.
+        let _ = sender.send(work());
+    });
+    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
+        Ok(result) => Some(result),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            unreachable!("the worker sends its result before it ends")
+        }
     }
 }
 

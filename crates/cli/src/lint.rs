@@ -5,15 +5,16 @@
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat, Results};
-use crate::{input, limits, out};
+use crate::{input, limits, out, say};
 use isolde::lint::{RULES, lint};
 use isolde_history::Index;
 use isolde_report::{LintReport, lint_to_text, to_json};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Options of `isolde lint`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// The history: a file, or a directory of client logs; `-` is standard input
     #[arg(required_unless_present = "rules")]
@@ -30,13 +31,25 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
-    resources: limits::Resources,
+    limits: limits::Arguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let Some(file) = &arguments.file else { return list_rules() };
-    arguments.resources.apply_threads();
-    let memory_max = arguments.resources.memory_max();
+    arguments.limits.resources.apply_threads();
+    let (path, options) = (file.clone(), arguments.clone());
+    let deadline = arguments.limits.deadline(Instant::now());
+    let Some(linted) = limits::within(deadline, move || linted(&path, &options)) else {
+        say(&format!("isolde: {}: the time limit was reached", input::name(file)));
+        return Ok(Status::Unknown);
+    };
+    let (text, status) = linted?;
+    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
+    Ok(status)
+}
+
+fn linted(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> {
+    let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let findings = lint(&history, &index);
@@ -46,8 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => lint_to_text(&report),
         OutputFormat::Json => to_json(&report),
     };
-    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
-    Ok(if findings.is_empty() { Status::Satisfied } else { Status::Violated })
+    Ok((text, if findings.is_empty() { Status::Satisfied } else { Status::Violated }))
 }
 
 fn list_rules() -> Result<Status, Failure> {

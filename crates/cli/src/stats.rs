@@ -2,13 +2,14 @@
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat, Results};
-use crate::{input, limits};
+use crate::{input, limits, say};
 use isolde_history::Index;
 use isolde_report::{Stats, stats_to_text, to_json};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Options of `isolde stats`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// The history: a file, or a directory of client logs; `-` is standard input
     file: PathBuf,
@@ -21,19 +22,28 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
-    resources: limits::Resources,
+    limits: limits::Arguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply_threads();
-    let memory_max = arguments.resources.memory_max();
+    arguments.limits.resources.apply_threads();
+    let options = arguments.clone();
+    let deadline = arguments.limits.deadline(Instant::now());
+    let Some(counted) = limits::within(deadline, move || counted(&options)) else {
+        say(&format!("isolde: {}: the time limit was reached", input::name(&arguments.file)));
+        return Ok(Status::Unknown);
+    };
+    output::write(&Results::One(Some(counted?)), arguments.format, arguments.output.as_deref())?;
+    Ok(Status::Satisfied)
+}
+
+fn counted(arguments: &Arguments) -> Result<String, Failure> {
+    let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = input::read(&arguments.file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let stats = Stats::new(&history, &index, (&input::name(&arguments.file), format.name));
-    let text = match arguments.format {
+    Ok(match arguments.format {
         OutputFormat::Text => stats_to_text(&stats),
         OutputFormat::Json => to_json(&stats),
-    };
-    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
-    Ok(Status::Satisfied)
+    })
 }

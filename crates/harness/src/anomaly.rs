@@ -14,6 +14,8 @@ pub enum Anomaly {
     LostUpdate,
     /// Two readers see two independent writes in opposite orders.
     LongFork,
+    /// A snapshot misses a transaction that one in it must have come after (G-SIb).
+    MissedEffects,
     /// An effect is seen without its cause.
     Causality,
     /// One write of a transaction is seen, the other is not.
@@ -48,7 +50,7 @@ struct Txn {
     steps: &'static [Step],
 }
 
-/// An operation on the first or second key, of its n-th version; 0 is nothing.
+/// An operation on one of three keys, of its n-th version; 0 is nothing.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     action: Action,
@@ -60,8 +62,9 @@ struct Step {
 enum Key {
     X,
     Y,
+    Z,
 }
-use Key::{X, Y};
+use Key::{X, Y, Z};
 
 const fn read(key: Key, version: u32) -> Step {
     Step { action: Action::Read, key, version }
@@ -101,6 +104,20 @@ pub static INJECTED: &[AnomalyRow] = &[
             committed(&[write(Y, 1)]),
             committed(&[read(X, 1), read(Y, 0)]),
             committed(&[read(X, 0), read(Y, 1)]),
+        ],
+    },
+    AnomalyRow {
+        anomaly: Anomaly::MissedEffects,
+        name: "g-sib",
+        forbidden_by: crate::Isolation::SnapshotIsolation,
+        txns: &[
+            // Both write y, so one ended before the other began; the first does not
+            // see z, so it is the first. Whoever sees the second then sees x.
+            committed(&[read(Z, 0), write(X, 1), write(Y, 1)]),
+            committed(&[write(Y, 2), write(Z, 1)]),
+            committed(&[read(Z, 1), read(X, 0)]),
+            // Lists show the order of the two only to a later reader.
+            committed(&[read(Y, 2)]),
         ],
     },
     AnomalyRow {

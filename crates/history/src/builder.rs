@@ -42,6 +42,7 @@ pub struct HistoryBuilder {
     memory_max: Option<usize>,
     /// Whether the columns came sorted and complete.
     adopted: bool,
+    default_declared: bool,
     refused: Option<String>,
     /// Whether `refused` is set, for the source that is being read.
     is_refused: Arc<AtomicBool>,
@@ -102,6 +103,18 @@ impl HistoryBuilder {
     /// Every key that declares no initial value of its own starts with this one.
     pub fn initial_default(&mut self, value: Value) {
         self.columns.initial_default = Some(value);
+    }
+
+    /// Like [`HistoryBuilder::initial_default`], because the source says so and not
+    /// merely its format: no option changes it.
+    pub(crate) fn declare_initial_default(&mut self, value: Value) {
+        self.initial_default(value);
+        self.default_declared = true;
+    }
+
+    /// The value that the source itself declares for every key.
+    pub(crate) fn declared_initial_default(&self) -> Option<Value> {
+        self.columns.initial_default.filter(|_| self.default_declared)
     }
 
     /// `key` starts with this value. The last declaration counts.
@@ -279,6 +292,7 @@ impl HistoryBuilder {
     /// Takes over the columns of a whole history, in place of anything so far.
     /// They must have all invariants of [`Columns`]; nothing can be added to them.
     pub(crate) fn adopt(&mut self, columns: Columns) {
+        self.default_declared = columns.initial_default.is_some();
         self.columns = columns;
         self.adopted = true;
     }

@@ -313,6 +313,16 @@ impl History {
         &self.columns.elements[start as usize..(start + length) as usize]
     }
 
+    /// Whether there are list reads.
+    pub(crate) fn has_lists(&self) -> bool {
+        !self.columns.lists.is_empty()
+    }
+
+    /// Whether there are predicate operations.
+    pub fn has_predicates(&self) -> bool {
+        !self.columns.predicates.is_empty()
+    }
+
     /// Where a list read's elements lie in memory: reads that start at the same
     /// place are prefixes of one another.
     pub(crate) fn list_span(&self, op: OpId) -> (u32, u32) {

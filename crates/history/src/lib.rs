@@ -27,8 +27,8 @@ pub use history::{
 };
 
 pub use index::{
-    Candidates, Choice, ExternalRead, Index, Misread, MisreadKind, Origin, ReadId, SeveralOrigins,
-    Version, VersionConflict, VersionEvidence, VersionStep,
+    Candidates, Choice, ExternalRead, Index, KeyMarks, Misread, MisreadKind, Origin, ReadId,
+    SeveralOrigins, Version, VersionConflict, VersionEvidence, VersionStep,
 };
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;

@@ -16,6 +16,7 @@ pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, to_text};
 
+use isolde::lint::{Rule, vacuity};
 use isolde::{Anomaly, Level, Verdict};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
@@ -45,6 +46,40 @@ pub struct Report {
     pub weakest_violated: Vec<&'static str>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
+    /// Why levels that hold were not tested by this history.
+    pub notes: Vec<NoteReport>,
+}
+
+/// A history that could not be read, in place of its [`Report`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version of this program.
+    pub version: &'static str,
+    /// The file, as it was named.
+    pub file: String,
+    /// Where, what was expected and what was found.
+    pub error: String,
+}
+
+impl Unreadable {
+    /// For a file that could not be read because of this.
+    pub fn new(file: &str, error: String) -> Unreadable {
+        let version = env!("CARGO_PKG_VERSION");
+        Unreadable { schema: SCHEMA, version, file: file.to_owned(), error }
+    }
+}
+
+/// Something to know before a verdict is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NoteReport {
+    /// The name of the linter's rule.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
 }
 
 /// How large a history is.
@@ -128,6 +163,14 @@ impl Report {
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
             remarks.push(anomaly_report(&prose, anomaly));
         }
+        // Only what holds can hold for want of a test.
+        let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
+        let vacuity = if holds { vacuity(history, index) } else { Vec::new() };
+        let note = |rule: &'static Rule| NoteReport {
+            name: rule.name,
+            meaning: rule.meaning,
+            advice: rule.advice,
+        };
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -138,6 +181,7 @@ impl Report {
             weakest_violated: lattice::weakest_violated(decided),
             levels,
             remarks,
+            notes: vacuity.into_iter().map(note).collect(),
         }
     }
 }

@@ -41,6 +41,10 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
             show(&mut out, anomaly);
         }
     }
+    for note in &report.notes {
+        line(&mut out, format_args!("\nnote: {} ({})", note.meaning, note.name));
+        line(&mut out, format_args!("  to do: {}", note.advice));
+    }
     out.push('\n');
     if !report.strongest.is_empty() {
         line(&mut out, format_args!("holds: {}", report.strongest.join(", ")));

@@ -76,6 +76,18 @@ impl<'a> Prover<'_, 'a> {
         matches!(&self.level.meaning, Meaning::Commits(level) if before_update(level))
     }
 
+    /// Whether a writer that precedes a reader must be seen by it if both write a common
+    /// key. Then a writer of what the reader read in its initial state comes after it.
+    pub(super) fn sees_common_writers(&self) -> bool {
+        let common = |level: &Commits| level.visible == Visible::CommonWriter;
+        matches!(&self.level.meaning, Meaning::Commits(level) if common(level))
+    }
+
+    /// Whether a reader of the initial state of a key precedes a writer of it.
+    pub(super) fn precedes_overwriter(&self, reader: TxnId, writer: TxnId) -> bool {
+        self.has_versions() || (self.sees_common_writers() && self.share_a_key(writer, reader))
+    }
+
     fn has_begins(&self) -> bool {
         matches!(self.level.meaning, Meaning::Events(events) if !events.one)
     }
@@ -96,6 +108,7 @@ impl<'a> Prover<'_, 'a> {
     pub(super) fn is_protected(&self, read: &Read<'_>) -> bool {
         match self.level.meaning {
             Meaning::Events(events) => events.rows != Rows::ReadsFrom || read.row.is_none(),
+            Meaning::Commits(_) if self.sees_common_writers() => true,
             Meaning::Commits(_) => read.row.is_none() && self.facts.writes(read.txn, read.key),
             Meaning::Parallel => true,
         }
@@ -349,10 +362,10 @@ impl<'a> Prover<'_, 'a> {
     }
 
     fn check_initial_read(&self, step: &Step, read: OpId, key: KeyId) -> Result<(), String> {
-        if !self.has_versions() {
-            return Err("the level has no anti-dependencies".into());
-        }
         let (read, origin) = self.seen(read, key)?;
+        if !self.precedes_overwriter(read.txn, step.to.txn()) {
+            return Err("the level has no such anti-dependencies".into());
+        }
         if origin != Origin::Initial || !self.is_protected(&read) {
             return Err("the read did not see the initial state, or is not protected".into());
         }
@@ -367,7 +380,22 @@ impl<'a> Prover<'_, 'a> {
         if writer == read.txn {
             return Err("a transaction does not depend on itself".into());
         }
-        Ok(())
+        // At levels of one commit order a reader need not precede whom it did not see,
+        // unless whatever precedes it in that order is visible to it.
+        let precedes = match self.level.meaning {
+            Meaning::Commits(level) => self.sees_all_before(level.visible, writer, read),
+            Meaning::Events(_) | Meaning::Parallel => true,
+        };
+        if precedes { Ok(()) } else { Err("the level has no such anti-dependency".into()) }
+    }
+
+    /// Whether `other`, if it precedes the reader in the commit order, is visible to it.
+    fn sees_all_before(&self, visible: Visible, other: TxnId, read: &Read<'_>) -> bool {
+        match visible {
+            Visible::BeforeUpdate => read.row.is_none() && self.facts.writes(read.txn, read.key),
+            Visible::CommonWriter => self.share_a_key(other, read.txn),
+            _ => false,
+        }
     }
 
     /// Shows that the version of one writer precedes that of another: the other way round
@@ -411,9 +439,6 @@ impl<'a> Prover<'_, 'a> {
         (read, key): (OpId, KeyId),
         path: &[StepId],
     ) -> Result<(), String> {
-        if !self.has_versions() {
-            return Err("the level has no anti-dependencies".into());
-        }
         let (read, writer) = self.seen_writer(read, key)?;
         self.check_overwriting(step, &read)?;
         let late = step.to.txn();
@@ -471,15 +496,11 @@ impl<'a> Prover<'_, 'a> {
                 [Rule::ReadsFrom { .. }, Rule::Session, Rule::ReadsFrom { .. }],
             )
             | (Visible::CommonWriter, [Rule::ReadsFrom { .. }]) => true,
-            (Visible::CommonWriter, [_, ..]) => self.share_a_key(other, read.txn),
-            (Visible::BeforeUpdate, [_, ..]) => {
-                read.row.is_none() && self.facts.writes(read.txn, read.key)
-            }
-            _ => false,
+            (visible, path) => !path.is_empty() && self.sees_all_before(visible, other, read),
         }
     }
 
-    fn share_a_key(&self, one: TxnId, other: TxnId) -> bool {
+    pub(super) fn share_a_key(&self, one: TxnId, other: TxnId) -> bool {
         let history = self.facts.history;
         let mut writes = history.ops_of(one).filter(|op| history.op(*op).kind.is_write());
         writes.any(|op| self.facts.writes(other, history.op(op).key))

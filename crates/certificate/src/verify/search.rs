@@ -158,7 +158,7 @@ impl Clauses<'_, '_, '_> {
                 match origin.writer {
                     Some(writer) if (from, to) == (Node::commit(writer), begin) => Ok(Kind::Other),
                     None if from == begin
-                        && prover.has_versions()
+                        && prover.precedes_overwriter(read.txn, to.txn())
                         && prover.is_protected(&read)
                         && to == Node::commit(to.txn())
                         && to.txn() != read.txn =>
@@ -235,17 +235,29 @@ impl Clauses<'_, '_, '_> {
         if other == read.txn || other == writer || !self.prover.is_protected(&read) {
             return Err("expected another writer of what a protected read read".into());
         }
+        if self.prover.sees_common_writers() && !self.prover.share_a_key(other, read.txn) {
+            return Err("the reader and the other writer write no common key".into());
+        }
         let place = |variable: Variable| self.places.get(&variable).copied();
-        let seen = place(Variable::Origin(origin)).ok_or("there is no variable for the origin")?;
+        let before = |from, to| {
+            let yes = place(Variable::Before { from, to }).map(Literal::yes);
+            yes.or_else(|| place(Variable::Before { from: to, to: from }).map(Literal::no))
+        };
         let order = |first, second| Variable::Order { key, first, second };
-        let overwritten = (place(order(other, writer)).map(Literal::yes))
-            .or_else(|| place(order(writer, other)).map(Literal::no))
-            .ok_or("there is no variable for the order of the writers")?;
-        let (begin, commit) = (self.prover.begin(read.txn), Node::commit(other));
-        let before = |from, to| Variable::Before { from, to };
-        let after = (place(before(begin, commit)).map(Literal::yes))
-            .or_else(|| place(before(commit, begin)).map(Literal::no))
+        let overwritten = if self.prover.sees_common_writers() {
+            before(Node::commit(other), Node::commit(writer))
+        } else {
+            (place(order(other, writer)).map(Literal::yes))
+                .or_else(|| place(order(writer, other)).map(Literal::no))
+        };
+        let overwritten = overwritten.ok_or("there is no variable for the order of the writers")?;
+        let after = before(self.prover.begin(read.txn), Node::commit(other))
             .ok_or("there is no variable for the events of reader and writer")?;
-        Ok(vec![Literal::no(seen), overwritten, after])
+        let seen = place(Variable::Origin(origin)).map(Literal::no);
+        let sole = || self.prover.facts.sole_origin(&read, self.prover.reads());
+        if seen.is_none() && sole() != Sole::One(Origin::Txn(writer)) {
+            return Err("there is no variable for the origin".into());
+        }
+        Ok([overwritten, after].into_iter().chain(seen).collect())
     }
 }

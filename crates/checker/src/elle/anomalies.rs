@@ -101,6 +101,24 @@ pub static ANOMALIES: &[ElleAnomaly] = &[
     row("G2-process", &[Level::SessionSerializable], G_SINGLE),
     row("G2-item-realtime", REAL_TIME, G_SINGLE),
     row("G2-realtime", REAL_TIME, G_SINGLE),
+    // Elle's names for what it could not look at: that some cycle exists.
+    row("GSI", &[Level::SnapshotIsolation], &[]),
+    row("GSIa", &[Level::SnapshotIsolation], &[]),
+    row("GSIb", &[Level::SnapshotIsolation], &[]),
+    row("PL-1-cycle-exists", &[Level::ReadUncommitted], G0),
+    row("PL-2-cycle-exists", &[Level::AdyaReadCommitted], G1C),
+    row("PL-2.99-cycle-exists", &[Level::RepeatableRead], G1C),
+    row("PL-SI-cycle-exists", &[Level::SnapshotIsolation], G1C),
+    row("PL-3-cycle-exists", &[Level::Serializable], G1C),
+    row("PL-SS-cycle-exists", REAL_TIME, G1C_PROCESS),
+    row("strong-session-PL-1-cycle-exists", &[Level::ReadCommitted], G0),
+    row("strong-session-PL-2-cycle-exists", &[Level::ReadCommitted], G1C_PROCESS),
+    row("strong-session-snapshot-isolation-cycle-exists",
+        &[Level::SessionSnapshotIsolation], G1C_PROCESS),
+    row("strong-session-serializable-cycle-exists", &[Level::SessionSerializable], G1C_PROCESS),
+    row("strong-PL-1-cycle-exists", REAL_TIME_SNAPSHOT, G0),
+    row("strong-PL-2-cycle-exists", REAL_TIME_SNAPSHOT, G1C_PROCESS),
+    row("strong-snapshot-isolation-cycle-exists", REAL_TIME_SNAPSHOT, G1C_PROCESS),
 ];
 
 impl ElleAnomaly {

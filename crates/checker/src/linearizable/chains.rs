@@ -53,7 +53,8 @@ pub(super) fn chains(operations: &[Operation], initial: Content) -> Versions {
     if seen.contains(&initial) {
         version_of.insert(initial, 0);
     }
-    let mut left_by: HashMap<usize, usize> = HashMap::new();
+    // The version that each operation left.
+    let mut left_by: Vec<usize> = vec![usize::MAX; operations.len()];
     for &place in &counted {
         let action = operations[place].action;
         if matches!(action, Action::Append(_)) {
@@ -62,7 +63,7 @@ pub(super) fn chains(operations: &[Operation], initial: Content) -> Versions {
         let Some(content) = action.left() else { continue };
         let version = versions.len();
         versions.push(Version { write: Some(place), ..Version::default() });
-        left_by.insert(place, version);
+        left_by[place] = version;
         if seen.contains(&content) && version_of.insert(content, version).is_some() {
             return Versions::Repeated;
         }
@@ -112,11 +113,7 @@ fn observed(operations: &[Operation]) -> (HashSet<Content>, Vec<usize>) {
 }
 
 /// Puts versions together and holds each chain to real time.
-fn link(
-    operations: &[Operation],
-    mut versions: Vec<Version>,
-    left_by: &HashMap<usize, usize>,
-) -> Versions {
+fn link(operations: &[Operation], mut versions: Vec<Version>, left_by: &[usize]) -> Versions {
     let is_plain = |version: &Version| {
         version.write.is_none_or(|write| matches!(operations[write].action, Action::Write(_)))
     };
@@ -134,7 +131,7 @@ fn link(
             let mut readers = std::mem::take(&mut version.readers);
             readers.sort_unstable_by_key(|&place| (operations[place].invoked, place));
             order.append(&mut readers);
-            at = version.next.map(|place| left_by[&place]);
+            at = version.next.map(|place| left_by[place]);
         }
         if let Some((earlier, later)) = against_time(operations, &order) {
             let kind = if operations[earlier].action.left() == operations[later].action.seen() {
@@ -147,12 +144,10 @@ fn link(
         found.push(Chain { order });
     }
     if linked < versions.len() {
-        let plain = |place: &usize| matches!(operations[*place].action, Action::Replace { .. });
-        let mut circle: Vec<usize> = left_by.keys().copied().filter(plain).collect();
-        circle.sort_unstable();
         let reached: HashSet<usize> =
             found.iter().flat_map(|chain: &Chain| chain.order.iter().copied()).collect();
-        circle.retain(|place| !reached.contains(place));
+        let is_left = |&place: &usize| left_by[place] != usize::MAX && !reached.contains(&place);
+        let circle = (0..operations.len()).filter(is_left).collect();
         return Versions::Contradiction(AnomalyKind::UnexplainedOperation, circle);
     }
     Versions::Chains(found)

@@ -25,14 +25,15 @@ pub(super) fn merge(
     before: &[Option<usize>],
 ) -> Option<Vec<usize>> {
     let mut is_taking_part = vec![false; operations.len()];
-    let mut successors: Vec<Vec<usize>> = vec![Vec::new(); operations.len()];
-    let mut waits_for = vec![0_u32; operations.len()];
+    // In the object and in the session.
+    let mut next: Vec<[Option<usize>; 2]> = vec![[None; 2]; operations.len()];
+    let mut waits_for = vec![0_u8; operations.len()];
     for order in orders {
         for &place in order {
             is_taking_part[place] = true;
         }
         for pair in order.windows(2) {
-            successors[pair[0]].push(pair[1]);
+            next[pair[0]][0] = Some(pair[1]);
             waits_for[pair[1]] += 1;
         }
     }
@@ -43,7 +44,7 @@ pub(super) fn merge(
         let mut at = before[place];
         while let Some(earlier) = at {
             if is_taking_part[earlier] {
-                successors[earlier].push(place);
+                next[earlier][1] = Some(place);
                 waits_for[place] += 1;
                 break;
             }
@@ -71,7 +72,7 @@ pub(super) fn merge(
         }
         is_taken[place] = true;
         merged.push(place);
-        for &next in &successors[place] {
+        for next in next[place].into_iter().flatten() {
             waits_for[next] -= 1;
             if waits_for[next] == 0 {
                 ready.push(Reverse((operations[next].invoked, next)));

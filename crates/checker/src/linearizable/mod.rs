@@ -31,7 +31,7 @@ use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::check::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use chains::Versions;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use isolde_history::{History, KeyId, OpId, Time, TxnId};
 use operations::{Action, Content, Operation, Operations, Texts};
 use search::{Problem, Searched};
@@ -183,14 +183,17 @@ fn all_objects(
     }
 }
 
+/// The operation before each in its session. Operations stand in the order of their
+/// transactions, and those session by session.
 fn before_in_session(history: &History, operations: &[Operation]) -> Vec<Option<usize>> {
-    let place_of: HashMap<TxnId, usize> =
-        operations.iter().enumerate().map(|(place, it)| (it.txn, place)).collect();
     let mut before = vec![None; operations.len()];
+    let mut place = 0;
     for session in history.sessions() {
+        let end = history.session_range(session).end;
         let mut last = None;
-        for place in history.txns_of(session).filter_map(|txn| place_of.get(&txn).copied()) {
+        while operations.get(place).is_some_and(|operation| operation.txn.0 < end) {
             before[place] = last.replace(place);
+            place += 1;
         }
     }
     before

@@ -7,10 +7,12 @@
 //! left, the operation is the first that no order explains. Equal configurations are
 //! one. How they came about is kept in a tree, which is the witness at the end.
 //!
-//! Three things keep the configurations few. A read takes effect as soon as it can:
-//! that changes nothing and can only help. Operations that may never have happened
-//! stay open for ever, so equal ones are told apart by their number only. And of two
-//! configurations that differ in those alone, the one that used fewer stands for both.
+//! Four things keep the configurations few. A read takes effect as soon as it can: that
+//! changes nothing and can only help. Of open operations that do the same, the one that
+//! ends first takes effect first: the other could take its place. Operations that may
+//! never have happened stay open for ever, so equal ones are told apart by their number
+//! only. And of two configurations that differ in those alone, the one that used fewer
+//! stands for both.
 //!
 //! Exponential in the operations open at once, linear in the rest.
 
@@ -44,6 +46,8 @@ pub(super) struct Problem<'a> {
 const BYTES_MAX: usize = 1 << 30;
 /// Configurations between two questions whether to stop.
 const STEPS_PER_LOOK: usize = 1 << 10;
+/// A smaller tree is not worth pruning.
+const PRUNED_MIN: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
 /// Beside the operation that is not explained, so many are named.
 const SHOWN_MAX: usize = 8;
 
@@ -129,12 +133,16 @@ struct Search<'a> {
     slots: Vec<Slot>,
     /// Bits of operations that have completed.
     free: Vec<u32>,
+    /// Certain operations that have been invoked and have not completed, in order of
+    /// completion.
     open: Vec<usize>,
     classes: Vec<Class>,
     layout: Layout,
     frontier: Set,
     /// The operation that took effect last and the node before it.
     tree: Vec<(u32, u32)>,
+    /// At so many nodes the tree is pruned.
+    prune_at: usize,
     steps: usize,
     hasher: DefaultHashBuilder,
 }
@@ -182,6 +190,7 @@ impl<'a> Search<'a> {
             layout,
             frontier: Set::default(),
             tree: Vec::new(),
+            prune_at: PRUNED_MIN,
             steps: 0,
             hasher: DefaultHashBuilder::default(),
         };
@@ -200,7 +209,10 @@ impl<'a> Search<'a> {
         }
         let bit = self.free.pop().expect("as many bits as operations are ever open");
         self.slots[place] = Slot::Bit(bit);
-        self.open.push(place);
+        let operations = self.problem.operations;
+        let ends_later = |open: &usize| operations[*open].completed > operations[place].completed;
+        let at = self.open.iter().position(ends_later).unwrap_or(self.open.len());
+        self.open.insert(at, place);
         if self.problem.operations[place].action.is_read() {
             let width = self.layout.width();
             let mut rows = std::mem::take(&mut self.frontier.rows);
@@ -254,7 +266,43 @@ impl<'a> Search<'a> {
         self.free.push(bit);
         self.open.retain(|&open| open != place);
         self.frontier = next;
+        self.prune();
         Ok(())
+    }
+
+    /// Forgets how configurations came about that are no more, when they are many.
+    fn prune(&mut self) {
+        if self.tree.len() < self.prune_at {
+            return;
+        }
+        // A node stands after the one before it, so one pass back finds all that are
+        // needed and one pass forth numbers them again.
+        let mut numbers = vec![ROOT; self.tree.len()];
+        for &node in self.frontier.nodes.iter().filter(|&&node| node != ROOT) {
+            numbers[node as usize] = 0;
+        }
+        for node in (0..self.tree.len()).rev() {
+            let before = self.tree[node].1;
+            if numbers[node] == 0 && before != ROOT {
+                numbers[before as usize] = 0;
+            }
+        }
+        let mut kept = 0;
+        for node in 0..self.tree.len() {
+            if numbers[node] == ROOT {
+                continue;
+            }
+            let (place, before) = self.tree[node];
+            let before = if before == ROOT { ROOT } else { numbers[before as usize] };
+            self.tree[kept] = (place, before);
+            numbers[node] = kept as u32;
+            kept += 1;
+        }
+        self.tree.truncate(kept);
+        for node in self.frontier.nodes.iter_mut().filter(|node| **node != ROOT) {
+            *node = numbers[*node as usize];
+        }
+        self.prune_at = PRUNED_MIN.max(2 * kept);
     }
 
     /// Stops if time or memory are up.
@@ -286,12 +334,27 @@ impl<'a> Search<'a> {
         let is_candidate = |place: usize| {
             !self.problem.operations[place].action.is_read() || self.may_wait(row, place)
         };
-        let is_open = |&place: &usize| is_candidate(place) && !self.has_effect(row, place);
-        let mut candidates: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
+        let mut candidates: Vec<usize> = Vec::new();
+        // Of open operations that do the same, the one that ends first goes first.
+        let is_second = |candidates: &[usize], place: usize| {
+            let same = |place: usize| {
+                (self.problem.operations[place].object, self.problem.operations[place].action)
+            };
+            self.problem.before.is_empty() && candidates.iter().any(|&it| same(it) == same(place))
+        };
+        for &place in &self.open {
+            let is_open = is_candidate(place) && !self.has_effect(row, place);
+            if is_open && !is_second(&candidates, place) {
+                candidates.push(place);
+            }
+        }
         for (number, class) in self.classes.iter().enumerate() {
             let used = row[self.layout.class(number as u32)];
             if used < class.open {
-                candidates.push(class.members[used as usize]);
+                let place = class.members[used as usize];
+                if !is_second(&candidates, place) {
+                    candidates.push(place);
+                }
             }
         }
         candidates

@@ -150,6 +150,74 @@ fn many_clients_on_one_register_take_no_search() {
 }
 
 #[test]
+fn many_clients_that_write_few_values_are_searched_in_time() {
+    // Operations take effect in the order of their numbers, each in the middle of the
+    // time it is open; about twenty are open at any time.
+    let (mut text, mut held) = (String::new(), 0);
+    for number in 0..2_000_u64 {
+        let noise = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let (client, early, late) = (number % 40, noise % 100, noise / 100 % 100);
+        let (invoked, completed) = (number * 10 + 200 - early, number * 10 + 201 + late);
+        let op = if noise % 7 < 3 { format!("r(x,{held})") } else { format!("w(x,{})", noise % 5) };
+        held = if noise % 7 < 3 { held } else { noise % 5 };
+        writeln!(text, "C{client} @{invoked}..{completed}: {op}").expect("it grows");
+    }
+    let text = format!("init *=0\n{text}");
+    let history = parse_text(&text).expect("a well-formed history");
+    let verdict = decide(&history, &Limits::NONE, Reading::default());
+    assert!(matches!(verdict, Some(Verdict::Satisfied(_))), "{:?}", verdict.map(|it| it.name()));
+}
+
+/// A register whose values are all different, with compare-and-sets, refused ones and
+/// outcomes that nobody learned; some answers are wrong.
+fn random_register(seed: u64) -> String {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let (mut text, mut held) = (String::from("init *=0\n"), 0);
+    for number in 1..=25 {
+        let (early, late) = (below(40), below(40));
+        let (invoked, completed) = (number * 10 + 100 - early, number * 10 + 101 + late);
+        let seen = if below(40) == 0 { below(number) } else { held };
+        let unknown = if below(6) == 0 { " unknown" } else { "" };
+        let (op, left) = match below(6) {
+            0 => (format!("w(x,{number})"), number),
+            1 | 2 => (format!("r(x,{seen}) w(x,{number})"), number),
+            3 => (format!("r(x,!{})", held + 1), held),
+            _ => (format!("r(x,{seen})"), held),
+        };
+        held = if unknown.is_empty() || below(2) == 0 { left } else { held };
+        writeln!(text, "C{number} @{invoked}..{completed}: {op}{unknown}").expect("it grows");
+    }
+    text
+}
+
+#[test]
+fn chains_and_zones_say_what_a_search_says() {
+    let mut satisfied = 0;
+    for seed in 0..4_000 {
+        let text = random_register(seed);
+        let history = parse_text(&text).expect("a well-formed history");
+        let operations = Operations::of(&history, NilReads::Absent, 0);
+        let mut operations = operations.expect("single operations");
+        let problem =
+            Problem { operations: &operations.all, objects: &operations.objects, before: &[] };
+        let is_satisfied = match search::search(&problem, &mut operations.texts, &Limits::NONE) {
+            Searched::Order(_) => "satisfied",
+            Searched::Unexplained(_) => "violated",
+            Searched::Limit(reason) => panic!("{reason}\n{text}"),
+        };
+        let verdict = decide(&history, &Limits::NONE, Reading::default());
+        assert_eq!(verdict.map(|verdict| verdict.name()), Some(is_satisfied), "{text}");
+        satisfied += usize::from(is_satisfied == "satisfied");
+    }
+    assert!((400..3_600).contains(&satisfied), "{satisfied} are satisfied");
+}
+
+#[test]
 fn a_search_stops_when_told_and_when_memory_is_short() {
     let mut text = String::new();
     for client in 0..24 {

@@ -18,7 +18,8 @@
 use super::chains::Chain;
 use super::operations::Operation;
 use isolde_history::{ALWAYS, Time};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A chain's ends in time, and the operations they are from.
 #[derive(Clone, Copy)]
@@ -42,46 +43,69 @@ pub(super) struct Conflict {
 /// Operations in an order that keeps chains together and real time.
 pub(super) fn order(operations: &[Operation], chains: &[Chain]) -> Result<Vec<usize>, Conflict> {
     let zones: Vec<Option<Zone>> = chains.iter().map(|chain| zone(operations, chain)).collect();
-    let mut by_completion: BTreeSet<(Time, usize)> = BTreeSet::new();
-    let mut by_invocation: BTreeSet<(Time, usize)> = BTreeSet::new();
+    let (mut by_completion, mut by_invocation) = (Queue::default(), Queue::default());
     for (chain, zone) in zones.iter().enumerate() {
         if let Some(zone) = zone {
             // The initial state was there before anything completed.
             let completion = if chain == 0 { ALWAYS } else { zone.earliest_completion };
-            by_completion.insert((completion, chain));
-            by_invocation.insert((zone.latest_invocation, chain));
+            by_completion.0.push(Reverse((completion, chain)));
+            by_invocation.0.push(Reverse((zone.latest_invocation, chain)));
         }
     }
     let zone = |chain: usize| zones[chain].expect("only chains with operations are ordered");
     let mut order = Vec::with_capacity(operations.len());
+    let mut is_taken = vec![false; chains.len()];
     let mut is_initial_open = zones[0].is_some();
-    while let Some(&(completion, first)) = by_completion.first() {
-        let hindering = by_completion.iter().nth(1).copied();
+    while let Some((completion, first)) = by_completion.pop(&is_taken) {
+        let hindering = by_completion.peek(&is_taken);
         let hindered = hindering.filter(|hindering| hindering.0 < zone(first).latest_invocation);
-        let other = by_invocation.iter().find(|entry| entry.1 != first).copied();
-        let next = match (hindered, other) {
-            (None, _) => first,
-            (Some(_), Some((invocation, other)))
-                if !is_initial_open && completion >= invocation =>
-            {
-                other
+        let next = if let Some((_, hindering)) = hindered {
+            is_taken[first] = true;
+            let other = by_invocation.peek(&is_taken);
+            is_taken[first] = false;
+            by_invocation.0.push(Reverse((zone(first).latest_invocation, first)));
+            by_completion.0.push(Reverse((completion, first)));
+            match other {
+                Some((invocation, other)) if !is_initial_open && completion >= invocation => other,
+                _ => {
+                    let (own, others) = (zone(first), zone(hindering));
+                    return Err(Conflict {
+                        first: ((!is_initial_open).then_some(own.completes), own.invokes),
+                        second: (others.completes, others.invokes),
+                    });
+                }
             }
-            (Some((_, hindering)), _) => {
-                let (own, others) = (zone(first), zone(hindering));
-                return Err(Conflict {
-                    first: ((!is_initial_open).then_some(own.completes), own.invokes),
-                    second: (others.completes, others.invokes),
-                });
-            }
+        } else {
+            first
         };
         is_initial_open = false;
+        is_taken[next] = true;
         order.extend(&chains[next].order);
-        let taken = zone(next);
-        let completion = if next == 0 { ALWAYS } else { taken.earliest_completion };
-        by_completion.remove(&(completion, next));
-        by_invocation.remove(&(taken.latest_invocation, next));
     }
     Ok(order)
+}
+
+/// Chains by a time. Those that were taken are dropped when they come up; a chain may
+/// be in it twice.
+#[derive(Default)]
+struct Queue(BinaryHeap<Reverse<(Time, usize)>>);
+
+impl Queue {
+    fn peek(&mut self, is_taken: &[bool]) -> Option<(Time, usize)> {
+        while let Some(&Reverse((time, chain))) = self.0.peek() {
+            if !is_taken[chain] {
+                return Some((time, chain));
+            }
+            self.0.pop();
+        }
+        None
+    }
+
+    fn pop(&mut self, is_taken: &[bool]) -> Option<(Time, usize)> {
+        let first = self.peek(is_taken);
+        self.0.pop();
+        first
+    }
 }
 
 fn zone(operations: &[Operation], chain: &Chain) -> Option<Zone> {

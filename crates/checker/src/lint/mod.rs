@@ -106,6 +106,15 @@ pub fn lint(history: &History, index: &Index) -> Vec<Finding> {
     found.filter(|finding| finding.total > 0).collect()
 }
 
+/// Rules by which a level that holds was not tested at all.
+static VACUITY: &[&Rule] = &[&size::NOTHING_COMMITTED, &size::NO_DEPENDENCY];
+
+/// Why levels that hold for this history say nothing about the database.
+pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
+    let recording = Recording { history, index };
+    VACUITY.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
+}
+
 /// The rule of this name.
 pub fn rule(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)

@@ -1,7 +1,9 @@
 //! Recordings that cannot show anything, whatever the database did.
 
 use super::{Certainty, Examples, Recording, Rule};
-use isolde_history::{ALWAYS, Interval, KeyId, OpKind, Origin, Outcome, SessionId, Time};
+use isolde_history::{
+    ALWAYS, ExternalRead, Interval, KeyId, OpKind, Origin, Outcome, SessionId, Time, TxnId,
+};
 
 pub(super) const NOTHING_COMMITTED: Rule = Rule {
     name: "nothing-committed",
@@ -57,14 +59,20 @@ fn no_dependency(recording: &Recording<'_>) -> Examples {
     let (history, index) = (recording.history, recording.index);
     let committed = history.outcomes().contains(&Outcome::Committed);
     let calls = history.op_kinds().contains(&OpKind::Call);
-    let depends = history.txns().any(|reader| {
-        index.reads_of(reader).any(|read| match read.origin {
-            Origin::Txn(writer) => writer != reader,
-            Origin::Initial => index.writers_of(read.key).iter().any(|&writer| writer != reader),
-            Origin::Several => true,
-            Origin::Nobody => false,
-        })
-    });
+    let any_read = |concerns: &dyn Fn(TxnId, ExternalRead) -> bool| {
+        history.txns().any(|reader| index.reads_of(reader).any(|read| concerns(reader, read)))
+    };
+    let sees_another = |reader, read: ExternalRead| match read.origin {
+        Origin::Txn(writer) => writer != reader,
+        Origin::Several => true,
+        Origin::Initial | Origin::Nobody => false,
+    };
+    let misses_another = |reader, read: ExternalRead| {
+        read.origin == Origin::Initial
+            && index.writers_of(read.key).iter().any(|&writer| writer != reader)
+    };
+    // Seldom is the second question asked, and only it needs the writers of keys.
+    let depends = any_read(&sees_another) || any_read(&misses_another);
     let mut examples = Examples::default();
     if committed && !calls && !depends {
         examples.add(None, || {

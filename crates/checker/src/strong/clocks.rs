@@ -59,11 +59,26 @@ impl Clocks {
     }
 
     /// Brings all rows up to date, in an order that every edge agrees with. `fresh`
-    /// nodes have new edges to them since the last time.
-    pub(super) fn update(&mut self, graph: &Graph, order: &[Node], fresh: &[bool]) {
+    /// nodes have new edges to them since the last time. Returns whether it came to its
+    /// end, and was not stopped.
+    pub(super) fn update(
+        &mut self,
+        graph: &Graph,
+        order: &[Node],
+        fresh: &[bool],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> bool {
+        const WORK_BETWEEN: usize = 1 << 20;
         let stride = self.stride;
         let mut sum: Vec<u32> = vec![0; stride];
+        let mut work = 0;
         for &node in order {
+            if work > WORK_BETWEEN {
+                if stop() {
+                    return false;
+                }
+                work = 0;
+            }
             let place = node as usize;
             let is_fresh = fresh[place];
             if !is_fresh && !graph.before(node).any(|from| self.changed[from as usize]) {
@@ -74,6 +89,7 @@ impl Clocks {
             sum.copy_from_slice(&self.rows[row..row + stride]);
             for from in graph.before(node) {
                 if is_fresh || self.changed[from as usize] {
+                    work += stride;
                     let other = from as usize * stride;
                     let other = &self.rows[other..other + stride];
                     for (sum, &bound) in sum.iter_mut().zip(other) {
@@ -91,6 +107,7 @@ impl Clocks {
             self.changed[place] = moved != 0;
             self.moved[place] |= moved;
         }
+        true
     }
 
     /// Transactions of `chain` with a lower rank have a commit that reaches `node`.

@@ -20,10 +20,9 @@ const STARTS_MAX: usize = 64;
 /// Nodes that all these searches together may visit.
 const VISITS_MAX: usize = 1 << 20;
 
-/// A short cycle among `stuck` nodes, each of which lies on a cycle or leads to one.
-pub(super) fn short_cycle(graph: &Graph, stuck: &[Node]) -> Vec<Step> {
-    let within: HashSet<Node> = stuck.iter().copied().collect();
-    let first = some_cycle(graph, stuck, &within);
+/// A short cycle among nodes of a [`core`].
+pub(super) fn short_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
+    let first = some_cycle(graph, core);
     let mut best = first.clone();
     let mut visits_left = VISITS_MAX;
     let mut tried: HashSet<Node> = HashSet::new();
@@ -37,7 +36,7 @@ pub(super) fn short_cycle(graph: &Graph, stuck: &[Node]) -> Vec<Step> {
             continue;
         }
         let shorter =
-            path_back(graph, start, start, &mut visits_left, |node, _| within.contains(&node));
+            path_back(graph, start, start, &mut visits_left, |node, _| core.contains(&node));
         if let Some(shorter) = shorter.filter(|shorter| shorter.len() < best.len()) {
             starts.extend(shorter.iter().map(|step| step.from));
             best = shorter;
@@ -46,16 +45,15 @@ pub(super) fn short_cycle(graph: &Graph, stuck: &[Node]) -> Vec<Step> {
     best
 }
 
-/// Follows edges backwards until a node comes again. Nodes that only lead to cycles
-/// have no end: every stuck node that is not on a cycle is left by way of the search
-/// for one whose predecessors are stuck too.
-fn some_cycle(graph: &Graph, stuck: &[Node], within: &HashSet<Node>) -> Vec<Step> {
-    // Peel off nodes without a stuck predecessor; what is left has a cycle behind it.
+/// Those of the `stuck` nodes, from all of which a cycle is reached, that are also
+/// reached from one: nodes on cycles, and between them.
+pub(super) fn core(graph: &Graph, stuck: &[Node]) -> HashSet<Node> {
+    let mut core: HashSet<Node> = stuck.iter().copied().collect();
     let mut predecessors: HashMap<Node, u32> = HashMap::with_capacity(stuck.len());
-    let mut followers: HashMap<Node, Vec<Node>> = HashMap::new();
+    let mut followers: HashMap<Node, Vec<Node>> = HashMap::with_capacity(stuck.len());
     for &node in stuck {
         let mut count = 0;
-        for from in graph.before(node).filter(|from| within.contains(from)) {
+        for from in graph.before(node).filter(|from| core.contains(from)) {
             followers.entry(from).or_default().push(node);
             count += 1;
         }
@@ -64,6 +62,7 @@ fn some_cycle(graph: &Graph, stuck: &[Node], within: &HashSet<Node>) -> Vec<Step
     let mut open: Vec<Node> =
         stuck.iter().copied().filter(|node| predecessors[node] == 0).collect();
     while let Some(node) = open.pop() {
+        core.remove(&node);
         for after in followers.get(&node).into_iter().flatten() {
             let left = predecessors.get_mut(after).expect("a stuck node");
             *left -= 1;
@@ -72,7 +71,12 @@ fn some_cycle(graph: &Graph, stuck: &[Node], within: &HashSet<Node>) -> Vec<Step
             }
         }
     }
-    let start = stuck.iter().copied().find(|node| predecessors[node] > 0).expect("a cycle");
+    core
+}
+
+/// Follows edges backwards through the core until a node comes again.
+fn some_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
+    let start = core.iter().copied().min().expect("a cycle");
     let mut place: HashMap<Node, usize> = HashMap::new();
     let mut steps: Vec<Step> = Vec::new();
     let mut node = start;
@@ -85,8 +89,8 @@ fn some_cycle(graph: &Graph, stuck: &[Node], within: &HashSet<Node>) -> Vec<Step
         place.insert(node, steps.len());
         let (from, why) = graph
             .before_why(node)
-            .find(|(from, _)| predecessors.get(from).is_some_and(|&count| count > 0))
-            .expect("peeling left only nodes with a predecessor");
+            .find(|(from, _)| core.contains(from))
+            .expect("every node of a core has a predecessor in it");
         steps.push(Step { from, to: node, why });
         node = from;
     }

@@ -4,10 +4,10 @@ use super::cycle::{Premises, Step};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node};
 use super::proof::premise_ends;
-use super::search::{Asked, Variable};
+use super::search::{Asked, Because, CycleEdge, Input, Missed, Variable, Visible};
 use super::versions::{INITIAL_SLOT, Slot, Versions};
 use crate::anomaly::Cases;
-use crate::verdict::{Cycle, Edge, Reason};
+use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{ReadId, TxnId};
 
 /// Derivations inside derivations are told down to this depth; the certificate has all.
@@ -33,7 +33,7 @@ impl Explainer<'_> {
     }
 
     /// A path of events as edges between transactions.
-    fn edges(&self, steps: &[Step], depth: usize) -> Vec<Edge> {
+    pub(super) fn edges(&self, steps: &[Step], depth: usize) -> Vec<Edge> {
         let events = self.model.events_of(self.versions.history.txn_count()) as Node;
         let mut edges = Vec::new();
         let mut at = 0;
@@ -127,16 +127,69 @@ impl Explainer<'_> {
 
     /// The cycles of a refutation by the solver, each under its assumptions.
     pub(super) fn cases(&self, refutation: &acyclic::Refutation, asked: &Asked) -> Cases {
-        let paths: Vec<&[acyclic::PathEdge]> = refutation
-            .steps
-            .iter()
-            .filter_map(|step| match step {
-                acyclic::Step::Cycle { path } => Some(path.as_slice()),
-                _ => None,
-            })
-            .collect();
-        let shown = paths.iter().take(CASES_MAX);
-        Cases { cycles: shown.map(|path| self.case(path, asked)).collect(), count: paths.len() }
+        let mut cases = Cases { cycles: Vec::new(), count: 0 };
+        for step in &refutation.steps {
+            let told = cases.count < CASES_MAX;
+            let cycle = match step {
+                acyclic::Step::Cycle { path } => told.then(|| self.case(path, asked)),
+                acyclic::Step::Input { tag, .. } => match &asked.inputs[*tag as usize] {
+                    Input::Clause(_) => continue,
+                    Input::Cycle(edges) => told.then(|| self.cycle_case(edges, asked)),
+                    Input::Missed(missed) => told.then(|| self.missed(missed)),
+                },
+                acyclic::Step::Lemma { .. } => continue,
+            };
+            cases.count += 1;
+            cases.cycles.extend(cycle);
+        }
+        cases
+    }
+
+    /// A cycle that was found outside of the solver.
+    fn cycle_case(&self, edges: &[CycleEdge], asked: &Asked) -> Cycle {
+        let edge = |edge: &CycleEdge| {
+            let (before, after) = (self.model.txn(edge.from), self.model.txn(edge.to));
+            let reason = match edge.because {
+                Because::Known(why) => {
+                    self.reason(Step { from: edge.from, to: edge.to, why }, after, 0)
+                }
+                Because::Literal(literal) | Because::Overwritten { order: literal, .. } => {
+                    self.assumed(asked.variables[literal.choice().index()], literal, after)
+                }
+            };
+            Edge { before, after, reason }
+        };
+        Cycle { edges: edges.iter().map(edge).collect() }
+    }
+
+    /// Were the version that a read missed later than the one that it saw, it would have
+    /// been overwritten and would not.
+    fn missed(&self, missed: &Missed) -> Cycle {
+        let (other, reader) = (missed.other, self.versions.reader(missed.read));
+        let supposed = |first, second| Edge {
+            before: first,
+            after: second,
+            reason: Reason::Supposed { first, second },
+        };
+        let (writer, later) = match missed.writer {
+            Some(writer) => (writer, supposed(writer, other)),
+            None => {
+                let reason = Reason::InitialFirst;
+                (INITIAL, Edge { before: INITIAL, after: other, reason })
+            }
+        };
+        let visible = match missed.visible {
+            Visible::Before => supposed(other, reader),
+            Visible::Read(read) => {
+                let it = self.versions.index.read(read);
+                let reason = Reason::ReadsFrom { read: it.op, key: it.key };
+                Edge { before: other, after: reader, reason }
+            }
+        };
+        let it = self.versions.index.read(missed.read);
+        let visible = vec![visible];
+        let reason = Reason::Overwritten { reader, read: it.op, key: it.key, visible };
+        Cycle { edges: vec![later, Edge { before: other, after: writer, reason }] }
     }
 
     fn case(&self, path: &[acyclic::PathEdge], asked: &Asked) -> Cycle {

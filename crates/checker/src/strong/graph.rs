@@ -289,7 +289,7 @@ impl Graph {
         Ok(order)
     }
 
-    fn followers(&self) -> Vec<u32> {
+    pub(super) fn followers(&self) -> Vec<u32> {
         let mut followers = vec![0u32; self.nodes];
         for &from in &self.froms {
             followers[from as usize] += 1;

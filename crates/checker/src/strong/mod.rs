@@ -13,20 +13,27 @@
 //! refutation rests on are given up.
 
 mod clocks;
+mod commits;
+mod constraints;
 mod cover;
 mod cycle;
 mod explain;
 mod graph;
+mod likely;
 mod model;
+mod parallel;
 mod proof;
+mod questions;
 mod repeated;
 mod runs;
 mod saturate;
 mod search;
 mod sources;
+mod update_atomic;
 mod versions;
 mod witness;
 
+pub use constraints::{Constraints, Pruned, constraints};
 pub use sources::Sources;
 
 use crate::anomaly::{self, Anomaly};
@@ -35,13 +42,14 @@ use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
 use clocks::Clocks;
 use cover::Cover;
-use cycle::{Premises, short_cycle};
+use cycle::{Premises, core, short_cycle};
 use explain::Explainer;
-use graph::{Edges, Graph};
+use graph::{Edges, Graph, Why};
 use hashbrown::HashSet;
 use isolde_certificate::Derivation;
 use isolde_history::{History, Index, Time, TxnId};
 use model::{Events, Model, Node};
+use parallel::Parallel;
 use proof::{ProofBuilder, certificate_node};
 use repeated::{Repeated, repeated_reads};
 use runs::Runs;
@@ -49,13 +57,18 @@ use saturate::{Saturated, Saturation};
 use search::{Search, known_edges};
 use sources::{Initial, ReadsFrom, RealTimeOrder, SessionOrder, VersionOrder};
 use std::sync::Arc;
+use update_atomic::UpdateAtomic;
 use versions::Versions;
 use witness::guess;
 
 /// Levels that are decided here.
 pub(crate) fn levels() -> impl Iterator<Item = Level> {
-    model::MODELS.iter().map(|model| model.level)
+    model::MODELS.iter().map(|model| model.level).chain(COMMIT_LEVELS)
 }
+
+/// Levels decided here whose witness is an order of commits.
+pub(crate) const COMMIT_LEVELS: [Level; 2] =
+    [Level::UpdateAtomic, Level::ParallelSnapshotIsolation];
 
 /// Whether a level can only be decided with times.
 pub(crate) fn needs_times(level: Level) -> bool {
@@ -98,6 +111,15 @@ pub(crate) fn decide(
     options: Options,
     limits: &Limits<'_>,
 ) -> Verdict {
+    match level {
+        Level::UpdateAtomic => {
+            return commits::decide::<UpdateAtomic>((history, index), options, limits);
+        }
+        Level::ParallelSnapshotIsolation => {
+            return commits::decide::<Parallel>((history, index), options, limits);
+        }
+        _ => {}
+    }
     let model = Model::of(level).expect("a level of this family");
     if !model.real_time.is_empty() && !history.has_times() {
         return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
@@ -117,15 +139,21 @@ pub(crate) fn decide(
         options,
         limits,
         given_up: HashSet::new(),
+        attempts: 0,
     };
     decision.run()
 }
 
-/// Refutations that may cost edges of session order one by one; then all go at once.
-const GIVING_UP_MAX: usize = 32;
+/// Refutations that cost only the edges of session order they rest on; then all edges
+/// on or between cycles go at once.
+const GIVING_UP_ONE_BY_ONE: usize = 4;
+/// Refutations before session order is given up altogether.
+const GIVING_UP_MAX: usize = 24;
 /// Conflicts of the solver before saturation is tried: so many, and one in so many nodes.
 const CONFLICTS_FIRST: u64 = 2_000;
 const NODES_PER_CONFLICT: u64 = 20;
+/// Histories with fewer transactions are searched before they are saturated.
+const SMALL: usize = 1_000;
 /// Clocks may take this much memory where no limit was set.
 const CLOCK_BYTES_MAX: usize = 4 << 30;
 /// Clocks may take this much only to make an explanation shorter.
@@ -139,6 +167,7 @@ struct Decision<'a> {
     limits: &'a Limits<'a>,
     /// Edges of session order, by their later end, that the guess does without.
     given_up: HashSet<Node>,
+    attempts: usize,
 }
 
 /// What one attempt came to.
@@ -154,11 +183,13 @@ impl Decision<'_> {
             let empty = self.graph();
             return self.diverged(divergence, &empty);
         }
-        let mut attempts = 0;
         loop {
-            attempts += 1;
-            if attempts > GIVING_UP_MAX {
+            self.attempts += 1;
+            if self.attempts > GIVING_UP_MAX {
                 self.give_up_all();
+            }
+            if (self.limits.stop)() {
+                return limit(acyclic::Stop::Asked);
             }
             if let Attempt::Verdict(verdict) = self.attempt() {
                 return verdict;
@@ -213,8 +244,11 @@ impl Decision<'_> {
 
     fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
         let many = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
+        // Where sessions say little, the guess is poor and the search long.
+        let sessions_help = self.given_up.len() * 8 < self.history().txn_count();
+        let easy = sessions_help || self.history().txn_count() < SMALL;
         let saturate = self.options.saturate;
-        if saturate != Saturate::First {
+        if saturate == Saturate::Never || saturate == Saturate::WhenHard && easy {
             let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
             let searched = self.search(&graph, order, conflicts_max);
             if !matches!(searched, Searched::Stopped(acyclic::Stop::Conflicts)) {
@@ -301,7 +335,20 @@ impl Decision<'_> {
         stuck: &[Node],
         clocks: Option<(Clocks, Cover)>,
     ) -> Attempt {
-        let steps = short_cycle(graph, stuck);
+        let core = core(graph, stuck);
+        if !self.model.session && self.attempts > GIVING_UP_ONE_BY_ONE {
+            let begins = core.iter().filter(|&&node| {
+                graph
+                    .before_why(node)
+                    .any(|(from, why)| why == Why::Session && core.contains(&from))
+            });
+            let before = self.given_up.len();
+            self.given_up.extend(begins);
+            if self.given_up.len() > before {
+                return Attempt::GaveUp;
+            }
+        }
+        let steps = short_cycle(graph, &core);
         let premises =
             || Premises { graph, clocks: clocks.as_ref().map(|(clocks, cover)| (clocks, cover)) };
         let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);

@@ -4,7 +4,7 @@
 use super::cycle::{Premises, Step};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node, Writers};
-use super::search::Variable;
+use super::search::{Because, CycleEdge, Input, Variable};
 use super::versions::{ShownBy, Slot, Versions};
 use hashbrown::HashMap;
 use isolde_certificate as certificate;
@@ -95,7 +95,11 @@ impl<'a> ProofBuilder<'a> {
             .iter()
             .filter_map(|step| match step {
                 acyclic::Step::Cycle { path } => Some(self.known_steps(path)),
-                _ => None,
+                acyclic::Step::Input { tag, .. } => match &search.inputs[*tag as usize] {
+                    Input::Cycle(edges) => Some(edges.iter().filter_map(known_step).collect()),
+                    _ => None,
+                },
+                acyclic::Step::Lemma { .. } => None,
             })
             .collect();
         self.derive_all(&cycles.concat());
@@ -108,7 +112,7 @@ impl<'a> ProofBuilder<'a> {
                     for &literal in literals {
                         let _ = names.of(literal);
                     }
-                    search.clauses[*tag as usize].clone()
+                    self.input(&search.inputs[*tag as usize], &mut names)
                 }
                 acyclic::Step::Lemma { literals } => {
                     Clause::Lemma(literals.iter().map(|&literal| names.of(literal)).collect())
@@ -117,6 +121,75 @@ impl<'a> ProofBuilder<'a> {
         }
         let variables =
             names.choices.iter().map(|&choice| self.variable(search.variables[choice])).collect();
+        let end = End::Search(certificate::Search { variables, clauses });
+        Derivation { steps: self.steps, end }
+    }
+
+    fn input(&mut self, input: &Input, names: &mut Names) -> Clause {
+        match input {
+            Input::Clause(clause) => clause.clone(),
+            Input::Cycle(edges) => {
+                Clause::Cycle(edges.iter().map(|edge| self.cycle_link(edge, names)).collect())
+            }
+            Input::Missed(missed) => {
+                let read = self.versions.index.read(missed.read);
+                Clause::SeenOrAfter {
+                    read: read.op,
+                    key: read.key,
+                    writer: missed.writer.expect("an initial version makes a cycle"),
+                    other: missed.other,
+                }
+            }
+        }
+    }
+
+    fn cycle_link(&mut self, edge: &CycleEdge, names: &mut Names) -> Link {
+        match edge.because {
+            Because::Known(why) => {
+                Link::Step(self.event_step(Step { from: edge.from, to: edge.to, why }))
+            }
+            Because::Literal(literal) => Link::Literal {
+                literal: names.of(literal),
+                from: self.node(edge.from),
+                to: self.node(edge.to),
+            },
+            Because::Overwritten { .. } => unreachable!("only of what is provable"),
+        }
+    }
+
+    /// The proof that a reader of an initial version had to see another, from whose
+    /// writer a path leads to it.
+    pub(super) fn of_missed_first(mut self, read: ReadId, path: &[Step]) -> Derivation {
+        self.derive_all(path);
+        let it = self.versions.index.read(read);
+        let from = self.node(path[0].from);
+        let path = self.path(path);
+        let rule = certificate::Rule::Visible { read: it.op, key: it.key, path };
+        let initial = certificate::Node::INITIAL;
+        let first = StepId(self.steps.len() as u32);
+        self.steps.push(certificate::Step { from, to: initial, rule });
+        let rule = certificate::Rule::InitialFirst;
+        self.steps.push(certificate::Step { from: initial, to: from, rule });
+        Derivation { steps: self.steps, end: End::Cycle(vec![first, StepId(first.0 + 1)]) }
+    }
+
+    /// The proof that two writers of one version make where a cycle may have only one
+    /// anti-dependency: whichever comes first, the other missed it.
+    pub(super) fn of_parallel_divergence(mut self, first: ReadId, second: ReadId) -> Derivation {
+        let (one, other) = (self.versions.reader(first), self.versions.reader(second));
+        let (forth, back) = (self.replaces(first, second), self.replaces(second, first));
+        let (from, to) = (self.node(self.model.commit(one)), self.node(self.model.commit(other)));
+        let key = self.versions.index.read(first).key;
+        let variables = vec![certificate::Variable::Order { key, first: one, second: other }];
+        let (yes, no) = (certificate::Literal::yes(0), certificate::Literal::no(0));
+        let clauses = vec![
+            Clause::Cycle(vec![Link::Literal { literal: yes, from, to }, Link::Step(back)]),
+            Clause::Cycle(vec![
+                Link::Literal { literal: no, from: to, to: from },
+                Link::Step(forth),
+            ]),
+            Clause::Lemma(Vec::new()),
+        ];
         let end = End::Search(certificate::Search { variables, clauses });
         Derivation { steps: self.steps, end }
     }
@@ -319,6 +392,13 @@ impl<'a> ProofBuilder<'a> {
 
     fn node(&self, node: Node) -> certificate::Node {
         certificate_node(self.model, node)
+    }
+}
+
+fn known_step(edge: &CycleEdge) -> Option<Step> {
+    match edge.because {
+        Because::Known(why) => Some(Step { from: edge.from, to: edge.to, why }),
+        _ => None,
     }
 }
 

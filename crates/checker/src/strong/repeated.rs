@@ -2,10 +2,11 @@
 
 use super::model::Model;
 use super::versions::Versions;
-use isolde_history::{KeyId, OpId, OpKind, Origin, Outcome, TxnId};
+use isolde_history::{KeyId, OpId, OpKind, Origin, Outcome, ReadId, TxnId};
 
 /// A read with several possible origins.
 pub(super) struct Repeated {
+    pub(super) read: ReadId,
     pub(super) reader: TxnId,
     pub(super) op: OpId,
     pub(super) key: KeyId,
@@ -42,7 +43,8 @@ pub(super) fn repeated_reads(
                 history.txn_name(*writer)
             ));
         }
-        reads.push(Repeated { reader, op: read.op, key: read.key, protected, origins });
+        let (op, key) = (read.op, read.key);
+        reads.push(Repeated { read: several.read, reader, op, key, protected, origins });
     }
     Ok(reads)
 }

@@ -18,7 +18,7 @@ use super::clocks::Clocks;
 use super::cover::Cover;
 use super::graph::{Derived, Graph, Rule};
 use super::model::{Events, Node, Writers};
-use super::runs::{Runs, last_below};
+use super::runs::{Runs, Writer, last_below};
 use super::versions::{NO_SLOT, Slot, Versions};
 use crate::check::Limits;
 use isolde_history::{ReadId, TxnId};
@@ -60,9 +60,11 @@ impl Saturation<'_> {
                 return Saturated::Stopped;
             }
             self.rounds += 1;
-            self.clocks.update(graph, &order, &fresh);
+            if !self.clocks.update(graph, &order, &fresh, limits.stop) {
+                return Saturated::Stopped;
+            }
             let mut found = match focus {
-                None => self.derive_all(graph),
+                None => self.derive_all(graph, limits),
                 Some(focus) => {
                     let mut found = Vec::new();
                     focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found));
@@ -70,6 +72,9 @@ impl Saturation<'_> {
                 }
             };
             self.clocks.forget_moves();
+            if (limits.stop)() {
+                return Saturated::Stopped;
+            }
             if found.is_empty() {
                 return Saturated::Fixpoint(order);
             }
@@ -92,10 +97,23 @@ impl Saturation<'_> {
         }
     }
 
-    /// Pairs of versions of open keys whose order is known by now.
+    /// How many pairs of versions of open keys have a known order by now.
     pub(super) fn decided_pairs(&self, graph: &Graph) -> u64 {
-        let model = graph.model;
         let mut decided = 0;
+        self.for_each_run_before(graph, |_, before| decided += before.len() as u64);
+        decided
+    }
+
+    /// Visits the pairs of versions of open keys whose order is known by now.
+    pub(super) fn for_each_decided(&self, graph: &Graph, mut visit: impl FnMut(Slot, Slot)) {
+        self.for_each_run_before(graph, |slot, before| {
+            before.iter().for_each(|writer| visit(writer.slot, slot));
+        });
+    }
+
+    /// Visits each version of an open key with those of each chain that precede it.
+    fn for_each_run_before(&self, graph: &Graph, mut visit: impl FnMut(Slot, &[Writer])) {
+        let model = graph.model;
         for key in self.versions.open_keys() {
             for slot in self.versions.slots_of(key) {
                 let txn = self.versions.writer(slot);
@@ -106,19 +124,21 @@ impl Saturation<'_> {
                         Writers::Overlap => self.clocks.commits(commit, chain),
                     };
                     let bound = self.without_self(bound, chain, txn);
-                    decided += run.partition_point(|writer| writer.rank < bound) as u64;
+                    visit(slot, &run[..run.partition_point(|writer| writer.rank < bound)]);
                 }
             }
         }
-        decided
     }
 
     /// One round: each transaction for itself, so that they can be shared out.
-    fn derive_all(&self, graph: &Graph) -> Vec<Derived> {
-        const TXNS_PER_TASK: usize = 1 << 11;
+    fn derive_all(&self, graph: &Graph, limits: &Limits<'_>) -> Vec<Derived> {
+        const TXNS_PER_TASK: usize = 1 << 10;
         let txns = self.versions.history.txn_count();
         let task = |task: usize| {
             let mut found = Vec::new();
+            if (limits.stop)() {
+                return found;
+            }
             for txn in task * TXNS_PER_TASK..((task + 1) * TXNS_PER_TASK).min(txns) {
                 self.derive_for(graph, TxnId(txn as u32), &mut found);
             }

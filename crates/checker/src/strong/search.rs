@@ -10,7 +10,7 @@
 //! writer of the key comes before that origin, or the reader before it. These clauses
 //! too are made only when an order breaks them.
 
-use super::graph::Graph;
+use super::graph::{Graph, Why};
 use super::model::{Model, Node};
 use super::repeated::Repeated;
 use super::versions::{INITIAL_SLOT, Slot, Versions};
@@ -18,7 +18,7 @@ use super::witness::{Pair, Witness};
 use acyclic::{Choice, Edge, KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashMap;
 use isolde_certificate::{ChosenOrigin, Clause};
-use isolde_history::{KeyId, ReadId};
+use isolde_history::{KeyId, ReadId, TxnId};
 
 /// What a choice of the solver is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,76 @@ pub(super) struct Asked {
     /// By choice.
     pub(super) variables: Vec<Variable>,
     /// By tag.
-    pub(super) clauses: Vec<Clause>,
+    pub(super) inputs: Vec<Input>,
+}
+
+/// Why a clause that the solver was given holds.
+pub(super) enum Input {
+    /// For this reason.
+    Clause(Clause),
+    /// The literals of a cycle do not all hold.
+    Cycle(Vec<CycleEdge>),
+    /// A read did not see a version, which therefore precedes the one that was seen.
+    Missed(Missed),
+}
+
+/// An edge of a cycle that was found outside of the solver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CycleEdge {
+    pub(super) from: Node,
+    pub(super) to: Node,
+    pub(super) because: Because,
+}
+
+/// Why an edge of a cycle holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Because {
+    /// It is known.
+    Known(Why),
+    /// If the literal does.
+    Literal(Literal),
+    /// If the versions come in this order, and the read saw the first of them.
+    Overwritten {
+        /// The order of the versions.
+        order: Literal,
+        /// What the read saw.
+        origin: Literal,
+    },
+}
+
+/// A version that a read did not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Missed {
+    pub(super) read: ReadId,
+    /// Whose version was seen; none for the initial one.
+    pub(super) writer: Option<TxnId>,
+    pub(super) other: TxnId,
+    pub(super) visible: Visible,
+}
+
+/// Why the reader had to see the version that it missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visible {
+    /// Its writer precedes the reader, if so, and both write a common key.
+    Before,
+    /// This read saw its writer.
+    Read(ReadId),
+}
+
+impl Asked {
+    /// Whether certificates have words for all that a refutation needs.
+    pub(super) fn is_provable(&self, refutation: &acyclic::Refutation) -> bool {
+        refutation.steps.iter().all(|step| match step {
+            acyclic::Step::Input { tag, .. } => match &self.inputs[*tag as usize] {
+                Input::Clause(_) => true,
+                Input::Cycle(edges) => {
+                    edges.iter().all(|edge| !matches!(edge.because, Because::Overwritten { .. }))
+                }
+                Input::Missed(missed) => missed.visible == Visible::Before,
+            },
+            _ => true,
+        })
+    }
 }
 
 /// Asks the solver what an order gets wrong.
@@ -105,8 +174,8 @@ impl<'a> Search<'a> {
     }
 
     fn clause(&mut self, solver: &mut Solver, literals: &[Literal], clause: Clause) {
-        solver.clause(literals, self.asked.clauses.len() as u32);
-        self.asked.clauses.push(clause);
+        solver.clause(literals, self.asked.inputs.len() as u32);
+        self.asked.inputs.push(Input::Clause(clause));
     }
 
     fn look_at(&mut self, key: KeyId, positions: &[u32]) {
@@ -213,12 +282,7 @@ impl<'a> Search<'a> {
     }
 
     /// A version that the reader should have seen instead of the one by `writer`.
-    fn missed(
-        &self,
-        positions: &[u32],
-        read: &Repeated,
-        writer: Option<isolde_history::TxnId>,
-    ) -> Option<Slot> {
+    fn missed(&self, positions: &[u32], read: &Repeated, writer: Option<TxnId>) -> Option<Slot> {
         let commit = |txn| positions[self.model.commit(txn) as usize];
         let seen_at = writer.map(commit);
         let begins_at = positions[self.model.begin(read.reader) as usize];

@@ -21,14 +21,16 @@ mod read_committed;
 mod read_uncommitted;
 mod read_your_writes;
 mod session_state;
+mod walk;
 mod writes_follow_reads;
 
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::check::Limits;
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{Candidates, History, Index, Origin, ReadId, SessionId, TxnId};
+use isolde_history::{Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The levels of this family.
@@ -218,10 +220,10 @@ impl<'a> Facts<'a> {
         Ok(parts.concat())
     }
 
-    /// Runs `find` on every counted transaction that reads, in parallel.
-    fn by_txn(
+    /// Runs `find` on all transactions, many at a time, in parallel.
+    fn by_txns(
         &self,
-        find: impl Fn(TxnId, &mut Vec<Forced>) + Sync + Send,
+        find: impl Fn(Range<u32>, &mut Vec<Forced>) + Sync + Send,
     ) -> Result<Vec<Forced>, Halt> {
         const TXNS_PER_TASK: usize = 1 << 13;
         let txns = self.history.txn_count();
@@ -231,15 +233,44 @@ impl<'a> Facts<'a> {
                 self.stop_if_asked(0)?;
                 let mut forced = Vec::new();
                 let end = ((task + 1) * TXNS_PER_TASK).min(txns);
-                for txn in task * TXNS_PER_TASK..end {
-                    find(TxnId(txn as u32), &mut forced);
-                }
+                find((task * TXNS_PER_TASK) as u32..end as u32, &mut forced);
                 self.count(&forced)?;
                 Ok(forced)
             })
             .collect::<Result<_, Halt>>()?;
         Ok(parts.concat())
     }
+
+    /// Visits these transactions in order, each with what the writers of its reads
+    /// write.
+    fn with_seen(&self, txns: Range<u32>, mut visit: impl FnMut(TxnId, &[KeyMarks])) {
+        const TXNS_TOGETHER: u32 = 64;
+        let mut seen: Vec<KeyMarks> = Vec::new();
+        for first in txns.clone().step_by(TXNS_TOGETHER as usize) {
+            let end = (first + TXNS_TOGETHER).min(txns.end);
+            let start = self.index.read_range(TxnId(first)).start;
+            let reads = start..self.index.read_range(TxnId(end - 1)).end;
+            self.index.written_by_origins(reads, &mut seen);
+            for txn in (first..end).map(TxnId) {
+                let range = self.index.read_range(txn);
+                visit(txn, &seen[(range.start - start) as usize..(range.end - start) as usize]);
+            }
+        }
+    }
+}
+
+/// The marks of the keys of a few reads.
+#[inline]
+fn marks_of_keys<'m>(
+    facts: &Facts<'_>,
+    reads: Range<u32>,
+    marks: &'m mut [KeyMarks],
+) -> &'m [KeyMarks] {
+    let keys = facts.index.read_keys(reads);
+    for (mark, &key) in marks.iter_mut().zip(keys) {
+        *mark = KeyMarks::of(key);
+    }
+    &marks[..keys.len()]
 }
 
 /// A step along a session.

@@ -23,25 +23,29 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
-    facts.by_txn(|reader, forced| {
-        let latest = latest_sources(facts, reader);
-        for read in facts.index.read_range(reader).map(ReadId) {
-            let external = facts.index.read(read);
-            let Some(after) = Facts::writer(external.origin) else { continue };
-            let writers = facts.index.writers_of(external.key);
-            for &(session, source) in &latest {
-                let start = facts.history.session_range(session).start;
-                let count = writers.partition_point(|&writer| writer < source);
-                if let Some(&before) = writers[..count].last()
-                    && before.0 >= start
-                    && before != after
-                    && before != reader
-                {
-                    forced.push(Forced { before, after, read });
-                }
+    facts.by_txns(|txns, forced| {
+        txns.map(TxnId).for_each(|reader| of_reader(facts, reader, forced));
+    })
+}
+
+fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+    let latest = latest_sources(facts, reader);
+    for read in facts.index.read_range(reader).map(ReadId) {
+        let external = facts.index.read(read);
+        let Some(after) = Facts::writer(external.origin) else { continue };
+        let writers = facts.index.writers_of(external.key);
+        for &(session, source) in &latest {
+            let start = facts.history.session_range(session).start;
+            let count = writers.partition_point(|&writer| writer < source);
+            if let Some(&before) = writers[..count].last()
+                && before.0 >= start
+                && before != after
+                && before != reader
+            {
+                forced.push(Forced { before, after, read });
             }
         }
-    })
+    }
 }
 
 /// Per session, the last transaction that `reader` reads from.

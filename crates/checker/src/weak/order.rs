@@ -1,10 +1,13 @@
 //! One commit order from known and forced orders, or a short cycle among them.
 //!
-//! Transactions are taken from the end: one that nothing must follow comes last.
 //! Predecessors are all this needs, and those of session order and reads-from are
-//! read off the history, so that only forced orders are stored.
+//! read off the history, so that only forced orders are stored. Where sessions are
+//! part of the order, each is walked as far as the others allow. Otherwise, and to
+//! find what is stuck, transactions are taken from the end: one that nothing must
+//! follow comes last.
 
 use super::core::Core;
+use super::walk::Walk;
 use super::{Facts, Forced, Rule, overwritten};
 use crate::verdict::{Cycle, Edge, Reason};
 use isolde_history::{Origin, TxnId, VersionStep};
@@ -18,6 +21,11 @@ pub(super) fn commit_order(
     forced.sort_unstable_by_key(|forced| (forced.after, forced.before, forced.read));
     forced.dedup_by_key(|forced| (forced.after, forced.before));
     let predecessors = Predecessors::new(rule, facts, forced);
+    if rule.session_order
+        && let Some(order) = Walk::new(facts, &predecessors).finish()
+    {
+        return Ok(order);
+    }
     let mut followers = vec![0u32; facts.history.txn_count()];
     for txn in facts.history.txns() {
         predecessors.of(txn, |before| followers[before.index()] += 1);
@@ -85,7 +93,7 @@ impl<'a> Predecessors<'a> {
     /// Calls `visit` with every predecessor of a counted transaction; one may come
     /// more than once.
     #[inline]
-    fn of(&self, txn: TxnId, mut visit: impl FnMut(TxnId)) {
+    pub(super) fn of(&self, txn: TxnId, mut visit: impl FnMut(TxnId)) {
         self.with_reasons(txn, |before, _| visit(before));
     }
 

@@ -13,7 +13,7 @@ use super::{Facts, Forced, Halt, Rule, read_your_writes, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::Edge;
-use isolde_history::{Candidates, KeyId, Origin, ReadId, TxnId};
+use isolde_history::{Candidates, KeyId, KeyMarks, Origin, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadAtomic,
@@ -29,11 +29,11 @@ fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
     let scratch = || (LastWriters::new(facts), Reader::default());
     let walk = |(last, reader): &mut (LastWriters, Reader), session, forced: &mut Vec<Forced>| {
         last.enter(facts, session);
-        for txn in facts.history.txns_of(session) {
+        facts.with_seen(facts.history.session_range(session), |txn, seen| {
             read_your_writes::of_reader(facts, last, txn, forced);
-            reader.forced(facts, txn, forced);
+            reader.forced(facts, txn, seen, forced);
             last.wrote(facts, txn);
-        }
+        });
     };
     facts.by_session(scratch, walk)
 }
@@ -41,18 +41,31 @@ fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
 /// Readers up to this many reads are searched pair by pair.
 const READS_SHORT: usize = 24;
 
-/// Few reads: each pair is looked at, which needs no table.
-fn of_short_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
-    for seen in facts.index.reads_of(reader) {
-        let Origin::Txn(other) = seen.origin else { continue };
-        for read in facts.index.read_range(reader).map(ReadId) {
-            let external = facts.index.read(read);
-            if external.origin != seen.origin
-                && facts.index.writes(other, external.key)
-                && let Some(after) = Facts::writer(external.origin)
-            {
-                forced.push(Forced { before: other, after, read });
-            }
+/// Few reads: each pair is looked at, which needs no table. Nearly never is a key
+/// read that the writer of another read writes too, and marks tell that.
+fn of_short_reader(facts: &Facts<'_>, reader: TxnId, seen: &[KeyMarks], forced: &mut Vec<Forced>) {
+    let range = facts.index.read_range(reader);
+    let mut keys = [KeyMarks::default(); READS_SHORT];
+    let keys = super::marks_of_keys(facts, range.clone(), &mut keys);
+    for (place, read) in range.enumerate() {
+        let (earlier, later) = (&keys[..place], &keys[place + 1..]);
+        if earlier.iter().chain(later).any(|&key| seen[place].may_contain(key)) {
+            of_read(facts, reader, ReadId(read), forced);
+        }
+    }
+}
+
+/// What the other reads of `reader` force, given what it saw in this one.
+fn of_read(facts: &Facts<'_>, reader: TxnId, seen: ReadId, forced: &mut Vec<Forced>) {
+    let seen = facts.index.read(seen);
+    let Origin::Txn(other) = seen.origin else { return };
+    for read in facts.index.read_range(reader).map(ReadId) {
+        let external = facts.index.read(read);
+        if external.origin != seen.origin
+            && facts.index.writes(other, external.key)
+            && let Some(after) = Facts::writer(external.origin)
+        {
+            forced.push(Forced { before: other, after, read });
         }
     }
 }
@@ -65,9 +78,15 @@ struct Reader {
 }
 
 impl Reader {
-    fn forced(&mut self, facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
-        if facts.index.read_range(reader).len() <= READS_SHORT {
-            return of_short_reader(facts, reader, forced);
+    fn forced(
+        &mut self,
+        facts: &Facts<'_>,
+        reader: TxnId,
+        seen: &[KeyMarks],
+        forced: &mut Vec<Forced>,
+    ) {
+        if seen.len() <= READS_SHORT {
+            return of_short_reader(facts, reader, seen, forced);
         }
         self.by_key.clear();
         self.writers.clear();

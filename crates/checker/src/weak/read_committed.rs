@@ -16,7 +16,7 @@ use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::verdict::{Edge, Reason};
 use hashbrown::HashMap;
-use isolde_history::{Candidates, KeyId, Origin, ReadId, TxnId};
+use isolde_history::{Candidates, KeyId, KeyMarks, Origin, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {
     level: Level::ReadCommitted,
@@ -29,7 +29,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
-    facts.by_txn(|reader, forced| of_reader(facts, reader, forced))
+    facts.by_txns(|txns, forced| {
+        facts.with_seen(txns, |reader, seen| of_reader(facts, reader, seen, forced));
+    })
 }
 
 /// A later read of a key.
@@ -48,7 +50,7 @@ struct Nearest {
 
 const READS_SHORT: usize = 24;
 
-fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
+fn of_reader(facts: &Facts<'_>, reader: TxnId, seen: &[KeyMarks], forced: &mut Vec<Forced>) {
     let range = facts.index.read_range(reader);
     if range.len() < 2 {
         return;
@@ -56,20 +58,30 @@ fn of_reader(facts: &Facts<'_>, reader: TxnId, forced: &mut Vec<Forced>) {
     if range.len() > READS_SHORT {
         return of_long_reader(facts, reader, forced);
     }
-    // Few reads: each pair is looked at, which needs no table.
-    for earlier in range.clone() {
-        let seen = facts.index.read(ReadId(earlier));
-        let Origin::Txn(other) = seen.origin else { continue };
-        for later in earlier + 1..range.end {
-            let read = facts.index.read(ReadId(later));
-            // Rows of one predicate are one operation, none earlier than the other.
-            if read.origin != seen.origin
-                && read.op != seen.op
-                && facts.index.writes(other, read.key)
-                && let Some(after) = Facts::writer(read.origin)
-            {
-                forced.push(Forced { before: other, after, read: ReadId(later) });
-            }
+    // Few reads: each pair is looked at, which needs no table. Nearly never is a key
+    // read that the writer of an earlier read writes too, and marks tell that.
+    let mut keys = [KeyMarks::default(); READS_SHORT];
+    let keys = super::marks_of_keys(facts, range.clone(), &mut keys);
+    for (place, read) in range.enumerate() {
+        if keys[place + 1..].iter().any(|&key| seen[place].may_contain(key)) {
+            of_earlier_read(facts, reader, ReadId(read), forced);
+        }
+    }
+}
+
+/// What the reads of `reader` behind `earlier` force.
+fn of_earlier_read(facts: &Facts<'_>, reader: TxnId, earlier: ReadId, forced: &mut Vec<Forced>) {
+    let seen = facts.index.read(earlier);
+    let Origin::Txn(other) = seen.origin else { return };
+    for later in earlier.0 + 1..facts.index.read_range(reader).end {
+        let read = facts.index.read(ReadId(later));
+        // Rows of one predicate are one operation, none earlier than the other.
+        if read.origin != seen.origin
+            && read.op != seen.op
+            && facts.index.writes(other, read.key)
+            && let Some(after) = Facts::writer(read.origin)
+        {
+            forced.push(Forced { before: other, after, read: ReadId(later) });
         }
     }
 }

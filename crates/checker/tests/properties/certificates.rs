@@ -1,9 +1,10 @@
 //! What the engine decides it certifies, and the verifier accepts every certificate.
 
 use crate::support::{Size, every_history, history, random_history};
+use crate::{derivations, witnesses};
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Options, Saturate, decided_levels};
-use isolde_certificate::{Certificate, Claim, Proof, Verifier, read, verify, write};
+use isolde_certificate::{Certificate, Claim, Fingerprint, Proof, Verifier, read, verify, write};
 use isolde_history::{History, Index, Source};
 
 /// The certificate of all decided levels, written and read again, and levels left out.
@@ -31,7 +32,9 @@ fn certify(text: &str, saturate: Saturate) -> (usize, usize) {
         claimed += claim.levels.len();
     }
     for (level, reason) in &left_out {
-        let repeats = reason.starts_with("values repeat");
+        // A repeated value that may be one of a transaction nobody else observed is
+        // decided by trying all orders.
+        let repeats = reason.starts_with("values repeat") || reason.contains("trying all orders");
         assert!(repeats, "{level} is left out: {reason}\n{text}");
     }
     (claimed, left_out.len())
@@ -44,10 +47,15 @@ fn other_than(saturate: Saturate) -> Saturate {
 }
 
 #[test]
-fn every_verdict_on_a_small_history_is_certified() {
+fn verdicts_on_small_histories_are_certified() {
     let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
-    let (mut claimed, mut saturate) = (0, Saturate::WhenHard);
+    let (mut claimed, mut number) = (0, 0);
+    let mut saturate = Saturate::WhenHard;
     every_history(size, &mut |text| {
+        number += 1;
+        if number % 5 != 0 {
+            return;
+        }
         saturate = other_than(saturate);
         let (here, left_out) = certify(text, saturate);
         assert_eq!(left_out, 0, "{text}");
@@ -56,7 +64,7 @@ fn every_verdict_on_a_small_history_is_certified() {
     // Without times, four levels of real time are violated by what a weaker one shows,
     // or unknown.
     let timed = 4;
-    assert!(claimed >= 80_165 * (decided_levels().len() - timed), "{claimed}");
+    assert!(claimed >= 80_165 / 5 * (decided_levels().len() - timed), "{claimed}");
 }
 
 #[test]
@@ -64,7 +72,7 @@ fn verdicts_on_random_histories_are_certified() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     let (mut claimed, mut left_out) = (0, 0);
     let mut saturate = Saturate::WhenHard;
-    for seed in 0..8_000 {
+    for seed in 0..3_000 {
         saturate = other_than(saturate);
         let (here, missing) = certify(&random_history(seed, size), saturate);
         claimed += here;
@@ -77,7 +85,7 @@ fn verdicts_on_random_histories_are_certified() {
 #[test]
 fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
     let size = Size { txns_max: 4, ops_max: 3, keys_max: 2 };
-    for seed in 0..1_000 {
+    for seed in 0..400 {
         let text = random_history(seed, size);
         let history = history(&text);
         let verifier = Verifier::new(&history);
@@ -100,4 +108,97 @@ fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
             }
         }
     }
+}
+
+/// A proof for every level that has one, of every kind.
+fn everything(history: &History) -> Certificate {
+    let mut claims = certified(history, Saturate::WhenHard).0.claims;
+    let is_claimed = |claims: &[Claim], level: Level| {
+        claims.iter().any(|claim| claim.levels.iter().any(|name| name == level.name()))
+    };
+    for level in Level::ALL {
+        if !is_claimed(&claims, level) {
+            claims.extend(match reference::decide(history, level) {
+                Reference::Satisfied => witnesses::satisfied(history, level),
+                Reference::Violated => derivations::violated(history, level),
+                Reference::Unknown(_) => None,
+            });
+        }
+    }
+    Certificate { history: Fingerprint::of(history), claims }
+}
+
+/// Numbers from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        ((self.0 >> 33) % bound as u64) as usize
+    }
+}
+
+/// The same text with one word, line or letter changed.
+fn damaged(text: &str, random: &mut Random) -> String {
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    // What comes before the claims is not of interest.
+    let line = 3 + random.below(lines.len() - 3);
+    let other = 3 + random.below(lines.len() - 3);
+    match random.below(6) {
+        0 => drop(lines.remove(line)),
+        1 => lines.insert(line, lines[other].clone()),
+        2 => lines.swap(line, other),
+        _ => {
+            let words: Vec<&str> = lines[line].split(' ').collect();
+            let place = random.below(words.len());
+            let mut words: Vec<String> = words.into_iter().map(String::from).collect();
+            let others: Vec<&str> = text.split_whitespace().collect();
+            match random.below(4) {
+                0 => drop(words.remove(place)),
+                1 if place + 1 < words.len() => words.swap(place, place + 1),
+                _ => words[place] = others[random.below(others.len())].into(),
+            }
+            lines[line] = words.join(" ");
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Whatever is accepted is true, however the certificate came to be.
+#[test]
+fn damaged_certificates_are_refused_or_right() {
+    let size = Size { txns_max: 4, ops_max: 3, keys_max: 2 };
+    let (mut read_again, mut accepted, mut refused) = (0, 0, 0);
+    for seed in 0..100 {
+        let text = random_history(seed, size);
+        let history = history(&text);
+        let mut proofs = Vec::new();
+        write(&everything(&history), &mut proofs).expect("memory");
+        let proofs = String::from_utf8(proofs).expect("text");
+        let verdicts = reference::decide_all(&history);
+        let mut random = Random(seed);
+        for _ in 0..400 {
+            let damaged = damaged(&proofs, &mut random);
+            let source = &mut Source::from_bytes("certificate", damaged.as_bytes());
+            let Ok(certificate) = read(source) else { continue };
+            read_again += 1;
+            let results = verify(&certificate, &history).expect("the same history");
+            for (claim, result) in certificate.claims.iter().zip(results) {
+                refused += usize::from(result.is_err());
+                if result.is_err() {
+                    continue;
+                }
+                accepted += 1;
+                let opposite = match claim.proof {
+                    Proof::Witness(_) => Reference::Violated,
+                    Proof::Refutation(_) => Reference::Satisfied,
+                };
+                for (level, verdict) in &verdicts {
+                    let is_claimed = claim.levels.iter().any(|name| name == level.name());
+                    assert!(!is_claimed || *verdict != opposite, "{claim:?}\n{text}\n{damaged}");
+                }
+            }
+        }
+    }
+    assert!(read_again > 3_000 && accepted > 1_000 && refused > 1_000);
 }

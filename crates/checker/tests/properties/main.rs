@@ -1,10 +1,12 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
 mod certificates;
+mod derivations;
 mod engine;
 mod implications;
 mod linearizable;
 mod metamorphic;
 mod operational;
+mod searches;
 mod support;
 mod witnesses;

@@ -70,7 +70,9 @@ fn sets_of_txns(history: &History) -> Vec<Vec<TxnId>> {
             Outcome::Aborted => continue,
             Outcome::Unknown => sets.clone(),
         };
-        sets.iter_mut().for_each(|set| set.push(txn));
+        for set in &mut sets {
+            set.push(txn);
+        }
         sets.extend(without);
     }
     sets
@@ -117,26 +119,33 @@ fn choices_of_origins(history: &History) -> Option<Vec<Vec<ChosenOrigin>>> {
     Some(choices)
 }
 
-/// Whether the verifier accepts some witness.
-fn has_witness(history: &History, level: Level, choices: &[Vec<ChosenOrigin>]) -> bool {
+/// A claim with a witness that the verifier accepts.
+fn claim_of(history: &History, level: Level, choices: &[Vec<ChosenOrigin>]) -> Option<Claim> {
     let verifier = Verifier::new(history);
     let accepts = |witness: Witness| {
         let name = level.name().to_string();
         let proof = Proof::Witness(witness);
-        verifier.check(&Claim { shown_at: name.clone(), levels: vec![name], proof }).is_ok()
+        let claim = Claim { shown_at: name.clone(), levels: vec![name], proof };
+        verifier.check(&claim).is_ok().then_some(claim)
     };
     let shape = shape(level);
-    sets_of_txns(history).into_iter().any(|txns| {
-        orders(&txns, shape).into_iter().any(|order| {
+    sets_of_txns(history).into_iter().find_map(|txns| {
+        orders(&txns, shape).into_iter().find_map(|order| {
             if shape != Shape::Commits {
                 return accepts(Witness::Events(order));
             }
             let order: Vec<TxnId> = order.iter().map(|node| node.txn()).collect();
-            choices.iter().any(|origins| {
+            choices.iter().find_map(|origins| {
                 accepts(Witness::Commits { order: order.clone(), origins: origins.clone() })
             })
         })
     })
+}
+
+/// A claim with a witness, if some order is accepted as one.
+pub(crate) fn satisfied(history: &History, level: Level) -> Option<Claim> {
+    let choices = choices_of_origins(history).unwrap_or_else(|| vec![Vec::new()]);
+    claim_of(history, level, &choices)
 }
 
 /// Lists in which an element was appended twice: commit orders of such are not accepted.
@@ -169,7 +178,8 @@ impl Compared {
             };
             let seen = if expected { &mut self.satisfied } else { &mut self.violated };
             *seen.entry(level).or_default() += 1;
-            assert_eq!(has_witness(&history, level, &choices), expected, "{level}\n{text}");
+            let found = claim_of(&history, level, &choices).is_some();
+            assert_eq!(found, expected, "{level}\n{text}");
         }
     }
 
@@ -188,19 +198,19 @@ fn small_histories_have_a_witness_if_the_level_holds() {
     let mut number = 0;
     every_history(size, &mut |text| {
         number += 1;
-        // Every thirteenth: all of them would take minutes.
-        if number % 13 == 0 {
+        // Every twenty-ninth: all of them would take minutes.
+        if number % 29 == 0 {
             compared.compare(text);
         }
     });
-    assert_eq!(compared.histories, 80_165 / 13);
+    assert_eq!(compared.histories, 80_165 / 29);
 }
 
 #[test]
 fn random_histories_have_a_witness_if_the_level_holds() {
     let size = Size { txns_max: 4, ops_max: 4, keys_max: 2 };
     let mut compared = Compared::default();
-    for seed in 0..1_500 {
+    for seed in 0..800 {
         compared.compare(&random_history(seed, size));
     }
     assert_eq!(compared.one_sided(), []);

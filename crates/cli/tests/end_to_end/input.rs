@@ -114,3 +114,20 @@ fn a_reader_that_closes_the_pipe_changes_no_answer() {
     assert_eq!(closed("formats"), (Some(0), String::new()));
     assert_eq!(closed("--help"), (Some(0), String::new()));
 }
+
+#[test]
+fn an_initial_value_is_taken_unless_the_file_declares_another() {
+    let read = "A: r(x,0)\nB: w(x,1)\n";
+    let declared = format!("init *=0\n{read}");
+    let folder = Folder::with(&[("silent", read), ("declared", &declared)]);
+    let check = |options: &str| folder.isolde(&format!("check -q -l causal {options}"));
+    assert_eq!(check("silent --initial 0"), printed(0, "silent\tcausal\tsatisfied\n"));
+    assert_eq!(check("declared --initial 0"), printed(0, "declared\tcausal\tsatisfied\n"));
+    assert_eq!(
+        check("declared --initial 7"),
+        refused(
+            "isolde: declared: expected keys that start with 7, found `init *=0` (leave --initial \
+             out: the history says what its keys start with)\n"
+        )
+    );
+}

@@ -6,3 +6,4 @@ mod input;
 mod other_commands;
 mod schema;
 mod support;
+mod verify;

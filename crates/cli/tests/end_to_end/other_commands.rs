@@ -247,3 +247,24 @@ fn a_generated_history_satisfies_its_level_and_a_seed_gives_it_again() {
         printed(1, "bad.txt\tread-atomic\tviolated\n")
     );
 }
+
+#[test]
+fn a_time_limit_is_taken_by_lint_and_stats() {
+    let folder = Folder::with(&[("good", GOOD)]);
+    for command in ["lint", "stats"] {
+        assert_eq!(folder.isolde(&format!("{command} good --timeout 60s")).status, 0, "{command}");
+        // A pipe that nobody writes to.
+        let mut child = folder
+            .command(&format!("{command} - --timeout 0ms"))
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let held = child.stdin.take();
+        let output = child.wait_with_output().expect("the program ends");
+        drop(held);
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        let expected = "isolde: standard input: the time limit was reached\n";
+        assert_eq!((output.status.code(), &*said), (Some(2), expected), "{command}");
+    }
+}

@@ -31,6 +31,7 @@ mod names;
 mod notation;
 mod open;
 mod plume;
+mod plume_lines;
 mod plume_writer;
 mod records;
 mod registers;
@@ -191,7 +192,8 @@ impl Sample<'_> {
 pub struct ReadOptions {
     /// Refuse histories that need more memory than about this many bytes.
     pub memory_max: Option<usize>,
-    /// Every key starts with this natural number instead of what the format says.
+    /// Every key starts with this natural number instead of what the format says;
+    /// a source that itself says otherwise is refused.
     pub initial: Option<u64>,
 }
 
@@ -246,6 +248,15 @@ pub fn read(
     }
     if let Some(number) = options.initial {
         let value = builder.values().unsigned(number);
+        if let Some(declared) = builder.declared_initial_default()
+            && declared != value
+        {
+            let declared = builder.values().datum(declared);
+            let message =
+                format!("expected keys that start with {number}, found `init *={declared}`");
+            return Err(ReadError::new(&name, message)
+                .hint("leave --initial out: the history says what its keys start with"));
+        }
         builder.initial_default(value);
     }
     builder.finish(&name)

@@ -8,10 +8,11 @@
 //! Parsing and building run on two threads: the parser turns blocks of lines into
 //! records without allocating, the builder consumes them in order.
 
+use super::plume_lines::{ABORTED, Block, Line, Owner, Record, parse_block};
 use super::plume_writer::write;
 use super::{Format, Input, Sample, Writer};
 use crate::builder::{DraftTxn, HistoryBuilder};
-use crate::error::{Place, ReadError};
+use crate::error::ReadError;
 use crate::history::{KeyId, OpKind, Outcome, SessionId};
 use crate::source::Source;
 use hashbrown::HashMap;
@@ -26,36 +27,14 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn detect(sample: &Sample<'_>) -> bool {
-    sample.first_line().is_some_and(|line| parse_line(line.as_bytes(), &mut 0).is_some())
+    sample.first_line().is_some_and(|line| {
+        let mut block = Block::default();
+        parse_block("", line.as_bytes(), &mut block).is_ok() && !block.runs.is_empty()
+    })
 }
 
-/// One line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
-    key: u64,
-    value: u64,
-    session: u64,
-    /// [`ABORTED`] for `-1`.
-    txn: u64,
-    kind: Line,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
-    Read,
-    Write,
-    /// Holds a place so that records and lines count alike.
-    Blank,
-}
-
-const ABORTED: u64 = u64::MAX;
-
-/// Lines that follow one another.
-#[derive(Default)]
-struct Block {
-    records: Vec<Record>,
-    first_line: u64,
-}
+/// Who may declare the initial values.
+const INITIAL_OWNER: Owner = Owner { session: 0, txn: 0 };
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
     const BLOCKS_AHEAD: usize = 4;
@@ -101,121 +80,16 @@ fn parse(
     }
 }
 
-fn parse_block(file: &str, lines: &[u8], block: &mut Block) -> Result<(), ReadError> {
-    block.records.clear();
-    let mut at = 0;
-    while at < lines.len() {
-        let start = at;
-        if let Some(record) = parse_line(lines, &mut at) {
-            block.records.push(record);
-            continue;
-        }
-        let rest = &lines[start..];
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let line = &rest[..end];
-        if !line.trim_ascii().is_empty() {
-            let number = block.first_line + block.records.len() as u64;
-            let expected = "`r(key,value,session,transaction)` or `w(…)` in decimal digits";
-            return Err(ReadError::expected(file, Place::Line(number), expected, line));
-        }
-        let blank = Record { key: 0, value: 0, session: 0, txn: 0, kind: Line::Blank };
-        block.records.push(blank);
-        at = start + end + 1;
-    }
-    Ok(())
-}
-
-/// The operation on the line that starts at `at`, which moves behind the line's
-/// end; `None` if it is not one, and `at` is then of no use.
-#[inline]
-fn parse_line(bytes: &[u8], at: &mut usize) -> Option<Record> {
-    let kind = match bytes.get(*at)? {
-        b'r' => Line::Read,
-        b'w' => Line::Write,
-        _ => return None,
-    };
-    *at += 1;
-    expect(bytes, at, b'(')?;
-    let key = number(bytes, at)?;
-    expect(bytes, at, b',')?;
-    let value = number(bytes, at)?;
-    expect(bytes, at, b',')?;
-    let session = number(bytes, at)?;
-    expect(bytes, at, b',')?;
-    let txn = if bytes.get(*at) == Some(&b'-') {
-        *at += 1;
-        expect(bytes, at, b'1')?;
-        ABORTED
-    } else {
-        number(bytes, at).filter(|&txn| txn != ABORTED)?
-    };
-    expect(bytes, at, b')')?;
-    if bytes.get(*at) == Some(&b'\r') {
-        *at += 1;
-    }
-    match bytes.get(*at) {
-        None => {}
-        Some(b'\n') => *at += 1,
-        Some(_) => return None,
-    }
-    Some(Record { key, value, session, txn, kind })
-}
-
-#[inline]
-fn expect(bytes: &[u8], at: &mut usize, wanted: u8) -> Option<()> {
-    if *bytes.get(*at)? != wanted {
-        return None;
-    }
-    *at += 1;
-    Some(())
-}
-
-/// The decimal number at `at`, which moves behind it.
-#[inline]
-fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    if let Some(chunk) = bytes.get(*at..).and_then(<[u8]>::first_chunk::<8>) {
-        let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
-        // The high bit of each byte that is above 9. A carry leaves such a byte and
-        // spoils only later ones, which do not count.
-        let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-        let count = others.trailing_zeros() / 8;
-        if (1..8).contains(&count) {
-            *at += count as usize;
-            return Some(eight_digits(digits << (64 - 8 * count)));
-        }
-    }
-    long_number(bytes, at)
-}
-
-/// The number whose digits are the bytes, the first digit lowest.
-#[inline]
-fn eight_digits(digits: u64) -> u64 {
-    let pairs = digits.wrapping_mul(1 + (10 << 8)) >> 8 & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(1 + (100 << 16)) >> 16 & 0x0000_ffff_0000_ffff;
-    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
-}
-
-/// A number of any length, digit by digit.
-fn long_number(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let start = *at;
-    let mut number = 0u64;
-    while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0'))
-        && digit < 10
-    {
-        number = number.checked_mul(10)?.checked_add(digit.into())?;
-        *at += 1;
-    }
-    (*at > start).then_some(number)
-}
-
 /// Turns records into sessions and transactions.
 struct Assembler<'b> {
     builder: &'b mut HistoryBuilder,
     sessions: Sessions,
     txns: Txns,
-    /// Session and transaction that operations go to now.
-    current: Option<(u64, u64)>,
+    /// Whom operations go to now.
+    current: Option<Owner>,
     initial: Initial,
+    /// The keys of a block's records.
+    keys: Vec<KeyId>,
 }
 
 #[derive(Default)]
@@ -276,43 +150,87 @@ impl<'b> Assembler<'b> {
             txns: Txns::default(),
             current: None,
             initial: Initial::Unseen,
+            keys: Vec::new(),
         }
     }
 
     fn block(&mut self, block: &Block) {
-        for (index, record) in block.records.iter().enumerate() {
-            if record.kind == Line::Blank {
-                continue;
+        let line_of = |record| u32::try_from(block.first_line + record as u64).unwrap_or(u32::MAX);
+        let ends = block.runs.iter().skip(1).map(|run| run.0).chain([block.records.len()]);
+        let mut runs =
+            block.runs.iter().zip(ends).map(|(&(start, owner), end)| (start..end, owner));
+        for (run, owner) in &mut runs {
+            for record in run.clone() {
+                let (line, record) = (line_of(record), &block.records[record]);
+                let is_absent = matches!(self.initial, Initial::Absent);
+                if record.kind != Line::Blank
+                    && (is_absent || !self.may_be_initial(record, owner, line))
+                {
+                    self.op(record, owner, line);
+                }
             }
-            let line = u32::try_from(block.first_line + index as u64).unwrap_or(u32::MAX);
-            if !matches!(self.initial, Initial::Absent) && self.may_be_initial(record, line) {
-                continue;
+            if matches!(self.initial, Initial::Absent) {
+                break;
             }
-            self.op(record, line);
+        }
+        // The keys come first, so that memory answers for many of them at once.
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        let Some((first, _)) = runs.clone().next() else {
+            self.keys = keys;
+            return;
+        };
+        let first = first.start;
+        keys.extend(block.records[first..].iter().map(|record| self.key(record)));
+        for (run, owner) in runs {
+            self.builder.position(line_of(run.start));
+            self.enter(owner);
+            for record in run {
+                self.builder.position(line_of(record));
+                self.known_op(&block.records[record], keys[record - first]);
+            }
+        }
+        self.keys = keys;
+    }
+
+    fn key(&mut self, record: &Record) -> KeyId {
+        if record.kind == Line::Blank {
+            return KeyId(0);
+        }
+        let name = self.builder.values().unsigned(record.key);
+        self.builder.key(name)
+    }
+
+    fn enter(&mut self, owner: Owner) {
+        if self.current != Some(owner) {
+            self.switch(owner);
         }
     }
 
     #[inline]
-    fn op(&mut self, record: &Record, line: u32) {
-        self.builder.position(line);
-        if self.current != Some((record.session, record.txn)) {
-            self.switch(record.session, record.txn);
-        }
-        let name = self.builder.values().unsigned(record.key);
-        let key = self.builder.key(name);
-        let value = self.builder.values().unsigned(record.value);
+    fn known_op(&mut self, record: &Record, key: KeyId) {
         let kind = match record.kind {
             Line::Write => OpKind::Write,
-            Line::Read | Line::Blank => OpKind::Read,
+            Line::Read => OpKind::Read,
+            Line::Blank => return,
         };
+        let value = self.builder.values().unsigned(record.value);
         self.builder.op(kind, key, value);
+    }
+
+    fn op(&mut self, record: &Record, owner: Owner, line: u32) {
+        self.builder.position(line);
+        self.enter(owner);
+        let key = self.key(record);
+        self.known_op(record, key);
         if let Initial::Declared(declared) = &mut self.initial {
             declared.observe(key, record);
         }
     }
 
-    fn switch(&mut self, session: u64, txn: u64) {
-        self.current = Some((session, txn));
+    fn switch(&mut self, owner: Owner) {
+        self.current = Some(owner);
+        let Owner { session, txn } = owner;
         let place = self.sessions.place(session, self.builder);
         let state = &mut self.sessions.states[place as usize];
         if txn == ABORTED {
@@ -342,8 +260,8 @@ impl<'b> Assembler<'b> {
     }
 
     /// Whether the record was set aside as part of the initial transaction.
-    fn may_be_initial(&mut self, record: &Record, line: u32) -> bool {
-        let own = (record.session, record.txn) == (0, 0);
+    fn may_be_initial(&mut self, record: &Record, owner: Owner, line: u32) -> bool {
+        let own = owner == INITIAL_OWNER;
         if matches!(self.initial, Initial::Unseen) {
             self.initial = if own && record.kind == Line::Write {
                 Initial::Declared(Declared::default())
@@ -358,7 +276,7 @@ impl<'b> Assembler<'b> {
             declared.writes.push((record.key, record.value, line));
             return true;
         }
-        if record.session == 0 {
+        if owner.session == 0 {
             // The session has more than blind writes of one transaction.
             self.admit_as_ordinary();
         } else if !declared.complete {
@@ -382,8 +300,8 @@ impl<'b> Assembler<'b> {
             return;
         };
         for (key, value, line) in declared.writes {
-            let record = Record { key, value, session: 0, txn: 0, kind: Line::Write };
-            self.op(&record, line);
+            let record = Record { key, value, kind: Line::Write };
+            self.op(&record, INITIAL_OWNER, line);
         }
     }
 
@@ -494,28 +412,5 @@ impl Txns {
             self.sparse.insert(txn, (session, draft));
         }
         Id::New
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_every_length_are_read_whole() {
-        let digits = "18446744073709551615";
-        for length in 1..=digits.len() {
-            for padding in ["", ",", ")\r\n........", "/////////"] {
-                let text = format!("{}{padding}", &digits[..length]);
-                let mut at = 0;
-                let found = number(text.as_bytes(), &mut at);
-                assert_eq!(found, digits[..length].parse().ok(), "{text}");
-                assert_eq!(at, length, "{text}");
-            }
-        }
-        assert_eq!(number(b"18446744073709551616", &mut 0), None);
-        for not_a_number in ["", "x", ":12345678", "-1", "/"] {
-            assert_eq!(number(not_a_number.as_bytes(), &mut 0), None);
-        }
     }
 }

@@ -9,10 +9,12 @@
 //! The initial state is told by a transaction marked as initial. Without one, a value
 //! that was read and that nobody wrote is the initial value of its key.
 
+use super::{Input, client_logs};
 use crate::builder::HistoryBuilder;
+use crate::error::ReadError;
 use crate::history::{Interval, KeyId, OpKind, SessionId, TxnTimes};
 use crate::predicate::{Condition, Predicate, PredicateRow};
-use crate::value::Value;
+use crate::value::{Value, Values};
 use hashbrown::{HashMap, HashSet};
 
 /// A transaction as logged.
@@ -50,9 +52,87 @@ pub(super) enum ViperOp {
     },
 }
 
+/// A line's place and content, for messages.
+pub(super) struct LogLine<'l> {
+    pub(super) file: &'l str,
+    pub(super) number: u64,
+    pub(super) text: &'l [u8],
+}
+
+/// Reads the logs of all clients, one transaction a line.
+pub(super) fn read(
+    input: Input<'_>,
+    builder: &mut HistoryBuilder,
+    parse: impl Fn(&LogLine<'_>, &mut Values) -> Result<ViperTxn, ReadError>,
+) -> Result<(), ReadError> {
+    let mut assembler = Assembler::default();
+    client_logs::each(input, |mut source| {
+        let file = source.name().to_owned();
+        let mut session = None;
+        loop {
+            let number = source.line();
+            let Some(line) = source.next_line()? else {
+                return Ok(());
+            };
+            let text = line.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            let txn = parse(&LogLine { file: &file, number, text }, builder.values())?;
+            // The initial transaction belongs to no client.
+            if txn.initial {
+                assembler.initial(builder, txn);
+                continue;
+            }
+            let session = *session.get_or_insert_with(|| client_logs::session(builder, &file));
+            let line = u32::try_from(number).unwrap_or(u32::MAX);
+            assembler.txn(builder, session, txn, line);
+        }
+    })?;
+    assembler.finish(builder);
+    Ok(())
+}
+
+/// The fields of an operation in one of the notations; `None` where a field is
+/// missing or not what it should be.
+pub(super) trait Fields {
+    fn tag(&self) -> Option<&str>;
+    fn count(&self) -> usize;
+    fn datum(&self, index: usize, values: &mut Values) -> Option<Value>;
+    /// A boolean that is true where the field is absent.
+    fn flag(&self, index: usize) -> Option<bool>;
+    fn rows(&self, index: usize, values: &mut Values) -> Option<Vec<(Value, Value)>>;
+}
+
+/// The operation with these fields.
+pub(super) fn operation(fields: &impl Fields, values: &mut Values) -> Option<ViperOp> {
+    let tag = fields.tag()?;
+    let mut datum = |index: usize| fields.datum(index, values);
+    match (tag, fields.count()) {
+        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
+        ("w", 3 | 4) => {
+            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: fields.flag(3)? })
+        }
+        ("i" | "d", 6) => Some(ViperOp::Replace {
+            kind: if tag == "i" { OpKind::Insert } else { OpKind::Delete },
+            key: datum(1)?,
+            value: datum(2)?,
+            seen: datum(3)?,
+            succeeded: fields.flag(5)?,
+        }),
+        ("range", 5 | 6) => Some(ViperOp::Range {
+            low: datum(1)?,
+            high: datum(2)?,
+            live: fields.rows(3, values)?,
+            dead: fields.rows(4, values)?,
+        }),
+        _ => None,
+    }
+}
+
 /// Builds a history of Viper's transactions.
 #[derive(Default)]
-pub(super) struct Assembler {
+struct Assembler {
     written: HashSet<(KeyId, Value)>,
     /// What was read, and where first.
     seen: HashMap<(KeyId, Value), u32>,
@@ -61,13 +141,7 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// Adds the next transaction of a session, from this line.
-    pub(super) fn txn(
-        &mut self,
-        builder: &mut HistoryBuilder,
-        session: SessionId,
-        txn: ViperTxn,
-        line: u32,
-    ) {
+    fn txn(&mut self, builder: &mut HistoryBuilder, session: SessionId, txn: ViperTxn, line: u32) {
         builder.position(line);
         let draft = builder.begin(session);
         if let Some([invoked, begun, committing, completed]) = txn.times {
@@ -81,7 +155,7 @@ impl Assembler {
     }
 
     /// Takes the initial values from the transaction that tells them.
-    pub(super) fn initial(&mut self, builder: &mut HistoryBuilder, txn: ViperTxn) {
+    fn initial(&mut self, builder: &mut HistoryBuilder, txn: ViperTxn) {
         self.initial_told = true;
         for operation in txn.operations {
             declare(builder, operation);
@@ -134,7 +208,7 @@ impl Assembler {
     /// Takes values that nobody wrote as initial, unless the log tells those. A key
     /// has one initial value: where a row was seen missing, or another such value was
     /// seen before, the value stays unexplained.
-    pub(super) fn finish(self, builder: &mut HistoryBuilder) {
+    fn finish(self, builder: &mut HistoryBuilder) {
         if self.initial_told {
             return;
         }

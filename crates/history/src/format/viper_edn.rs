@@ -5,12 +5,10 @@
 //! Jepsen's in their flags: a read tells whether the row was dead, a write whether
 //! it succeeded. A value may be a bare word of any characters, digits first.
 
-use super::viper::{Assembler, ViperOp, ViperTxn};
-use super::{Format, Input, Sample, client_logs, names};
+use super::viper::{self, Fields, ViperOp, ViperTxn};
+use super::{Format, Input, Sample, names};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError, excerpt};
-use crate::history::OpKind;
-use crate::source::Source;
 use crate::value::{Value, Values};
 
 pub(super) const FORMAT: Format =
@@ -39,38 +37,13 @@ fn detect(sample: &Sample<'_>) -> bool {
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
-    let mut assembler = Assembler::default();
-    client_logs::each(input, |source| file(source, builder, &mut assembler))?;
-    assembler.finish(builder);
-    Ok(())
-}
-
-fn file(
-    mut source: Source<'_>,
-    builder: &mut HistoryBuilder,
-    assembler: &mut Assembler,
-) -> Result<(), ReadError> {
-    let name = source.name().to_owned();
-    let mut session = None;
-    loop {
-        let number = source.line();
-        let Some(line) = source.next_line()? else {
-            return Ok(());
-        };
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            continue;
-        }
-        let error = |(expected, found): (&str, String)| {
-            ReadError::new(&name, format!("expected {expected}, found {found}"))
-                .at(Place::Line(number))
-        };
-        let form = parse(line).map_err(error)?;
-        let txn = txn(&form, builder.values()).map_err(error)?;
-        let session = *session.get_or_insert_with(|| client_logs::session(builder, &name));
-        let line = u32::try_from(number).unwrap_or(u32::MAX);
-        assembler.txn(builder, session, txn, line);
-    }
+    viper::read(input, builder, |line, values| {
+        let form = parse(line.text);
+        form.and_then(|form| txn(&form, values)).map_err(|(expected, found)| {
+            ReadError::new(line.file, format!("expected {expected}, found {found}"))
+                .at(Place::Line(line.number))
+        })
+    })
 }
 
 /// What was expected and what was found.
@@ -98,51 +71,41 @@ fn operation(form: &Form<'_>, values: &mut Values) -> Option<ViperOp> {
     let Form::Vector(fields) = form else {
         return None;
     };
-    let Some(Form::Keyword(tag)) = fields.first() else {
-        return None;
-    };
-    let mut datum = |index: usize| fields.get(index)?.value(values);
-    match (*tag, fields.len()) {
-        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
-        ("w", 3 | 4) => {
-            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: flag(fields, 3)? })
+    viper::operation(fields, values)
+}
+
+impl Fields for Vec<Form<'_>> {
+    fn tag(&self) -> Option<&str> {
+        match self.first() {
+            Some(Form::Keyword(tag)) => Some(tag),
+            _ => None,
         }
-        ("i" | "d", 6) => Some(ViperOp::Replace {
-            kind: if *tag == "i" { OpKind::Insert } else { OpKind::Delete },
-            key: datum(1)?,
-            value: datum(2)?,
-            seen: datum(3)?,
-            succeeded: flag(fields, 5)?,
-        }),
-        ("range", 5 | 6) => Some(ViperOp::Range {
-            low: datum(1)?,
-            high: datum(2)?,
-            live: rows(&fields[3], values)?,
-            dead: rows(&fields[4], values)?,
-        }),
-        _ => None,
     }
-}
 
-/// A boolean that is true where the field is absent.
-fn flag(fields: &[Form<'_>], index: usize) -> Option<bool> {
-    match fields.get(index) {
-        None | Some(Form::Word("true")) => Some(true),
-        Some(Form::Word("false")) => Some(false),
-        Some(_) => None,
+    fn count(&self) -> usize {
+        self.len()
     }
-}
 
-fn rows(form: &Form<'_>, values: &mut Values) -> Option<Vec<(Value, Value)>> {
-    let Form::Vector(rows) = form else {
-        return None;
-    };
-    rows.iter()
-        .map(|row| {
-            let key = row.field("id")?.value(values)?;
-            Some((key, row.field("val")?.value(values)?))
-        })
-        .collect()
+    fn datum(&self, index: usize, values: &mut Values) -> Option<Value> {
+        self.get(index)?.value(values)
+    }
+
+    fn flag(&self, index: usize) -> Option<bool> {
+        match self.get(index) {
+            None | Some(Form::Word("true")) => Some(true),
+            Some(Form::Word("false")) => Some(false),
+            Some(_) => None,
+        }
+    }
+
+    fn rows(&self, index: usize, values: &mut Values) -> Option<Vec<(Value, Value)>> {
+        let Form::Vector(rows) = self.get(index)? else {
+            return None;
+        };
+        rows.iter()
+            .map(|row| Some((row.field("id")?.value(values)?, row.field("val")?.value(values)?)))
+            .collect()
+    }
 }
 
 /// As much of EDN as these logs use.

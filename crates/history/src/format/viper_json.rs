@@ -7,12 +7,10 @@
 //! `{"id": key, "val": value}`. What they mean is in [`super::viper`].
 
 use super::json_stream::json_error;
-use super::viper::{Assembler, ViperOp, ViperTxn};
+use super::viper::{self, Fields, ViperTxn};
 use super::{Format, Input, Sample, Writer, client_logs, viper_writer};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
-use crate::history::OpKind;
-use crate::source::Source;
 use crate::value::{Value, Values};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -69,45 +67,16 @@ struct JsonTxn {
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
-    let mut assembler = Assembler::default();
-    client_logs::each(input, |source| file(source, builder, &mut assembler))?;
-    assembler.finish(builder);
-    Ok(())
-}
-
-fn file(
-    mut source: Source<'_>,
-    builder: &mut HistoryBuilder,
-    assembler: &mut Assembler,
-) -> Result<(), ReadError> {
-    let name = source.name().to_owned();
-    let mut session = None;
-    loop {
-        let number = source.line();
-        let Some(line) = source.next_line()? else {
-            return Ok(());
-        };
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            continue;
-        }
+    viper::read(input, builder, |line, values| {
         let what = "a transaction of Viper";
-        let json: JsonTxn = serde_json::from_slice(line)
-            .map_err(|error| json_error(&name, what, &error, number - 1))?;
-        let txn = txn(json, builder.values()).map_err(|operation| {
+        let json: JsonTxn = serde_json::from_slice(line.text)
+            .map_err(|error| json_error(line.file, what, &error, line.number - 1))?;
+        txn(json, values).map_err(|operation| {
             let expected = "an operation [\"r\"|\"w\"|\"i\"|\"d\"|\"range\", …]";
             let found = operation.to_string();
-            ReadError::expected(&name, Place::Line(number), expected, found.as_bytes())
-        })?;
-        // The initial transaction belongs to no client.
-        if txn.initial {
-            assembler.initial(builder, txn);
-            continue;
-        }
-        let session = *session.get_or_insert_with(|| client_logs::session(builder, &name));
-        let line = u32::try_from(number).unwrap_or(u32::MAX);
-        assembler.txn(builder, session, txn, line);
-    }
+            ReadError::expected(line.file, Place::Line(line.number), expected, found.as_bytes())
+        })
+    })
 }
 
 /// The transaction, or the operation that is none.
@@ -121,7 +90,7 @@ fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
     };
     let mut operations = Vec::with_capacity(json.value.len());
     for fields in json.value {
-        match operation(&fields, values) {
+        match viper::operation(&fields, values) {
             Some(operation) => operations.push(operation),
             None => return Err(Json::Array(fields)),
         }
@@ -129,41 +98,28 @@ fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
     Ok(ViperTxn { times, initial: json.is_initial, operations })
 }
 
-fn operation(fields: &[Json], values: &mut Values) -> Option<ViperOp> {
-    let tag = fields.first()?.as_str()?;
-    let mut datum = |index: usize| value(fields.get(index)?, values);
-    match (tag, fields.len()) {
-        ("r", 3 | 4) => Some(ViperOp::Read { key: datum(1)?, value: datum(2)? }),
-        ("w", 3 | 4) => {
-            Some(ViperOp::Write { key: datum(1)?, value: datum(2)?, succeeded: flag(fields, 3)? })
-        }
-        ("i" | "d", 6) => Some(ViperOp::Replace {
-            kind: if tag == "i" { OpKind::Insert } else { OpKind::Delete },
-            key: datum(1)?,
-            value: datum(2)?,
-            seen: datum(3)?,
-            succeeded: flag(fields, 5)?,
-        }),
-        ("range", 5 | 6) => Some(ViperOp::Range {
-            low: datum(1)?,
-            high: datum(2)?,
-            live: rows(&fields[3], values)?,
-            dead: rows(&fields[4], values)?,
-        }),
-        _ => None,
+impl Fields for Vec<Json> {
+    fn tag(&self) -> Option<&str> {
+        self.first()?.as_str()
     }
-}
 
-/// A boolean that is true where the field is absent.
-fn flag(fields: &[Json], index: usize) -> Option<bool> {
-    fields.get(index).map_or(Some(true), Json::as_bool)
-}
+    fn count(&self) -> usize {
+        self.len()
+    }
 
-fn rows(json: &Json, values: &mut Values) -> Option<Vec<(Value, Value)>> {
-    json.as_array()?
-        .iter()
-        .map(|row| Some((value(row.get("id")?, values)?, value(row.get("val")?, values)?)))
-        .collect()
+    fn datum(&self, index: usize, values: &mut Values) -> Option<Value> {
+        value(self.get(index)?, values)
+    }
+
+    fn flag(&self, index: usize) -> Option<bool> {
+        self.get(index).map_or(Some(true), Json::as_bool)
+    }
+
+    fn rows(&self, index: usize, values: &mut Values) -> Option<Vec<(Value, Value)>> {
+        let rows = self.get(index)?.as_array()?.iter();
+        rows.map(|row| Some((value(row.get("id")?, values)?, value(row.get("val")?, values)?)))
+            .collect()
+    }
 }
 
 fn value(json: &Json, values: &mut Values) -> Option<Value> {

@@ -5,20 +5,20 @@
 //! program, or puts the initial version behind a write, is a conflict and gives no
 //! steps.
 
-use super::versions::Versions;
+use super::writes::Writes;
 use super::{VersionConflict, VersionEvidence, VersionStep};
 use crate::history::{History, OpId, TxnId, VersionChain};
 use hashbrown::HashMap;
 
 pub(super) fn orders(
     history: &History,
-    versions: &Versions,
+    writes: &Writes,
     counted: &[bool],
     steps: &mut Vec<VersionStep>,
     conflicts: &mut Vec<VersionConflict>,
 ) {
     for chain in &history.orders().versions {
-        match chain_steps(history, versions, counted, chain) {
+        match chain_steps(history, writes, counted, chain) {
             Ok(found) => steps.extend(found),
             Err(conflict) => conflicts.push(conflict),
         }
@@ -27,7 +27,7 @@ pub(super) fn orders(
 
 fn chain_steps(
     history: &History,
-    versions: &Versions,
+    writes: &Writes,
     counted: &[bool],
     chain: &VersionChain,
 ) -> Result<Vec<VersionStep>, VersionConflict> {
@@ -37,7 +37,7 @@ fn chain_steps(
     let mut first_write: Option<OpId> = None;
     let mut latest_of: HashMap<TxnId, OpId> = HashMap::new();
     for &value in &chain.values {
-        let version = match versions.with_value(key, value) {
+        let version = match writes.with_value(key, value) {
             [only] if value != history.initial(key) => only,
             [] if value == history.initial(key) => match first_write {
                 Some(write) => return Err(VersionConflict::LateInitial { write }),

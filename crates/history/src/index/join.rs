@@ -1,192 +1,119 @@
 //! Joining reads to writes.
 
+use super::joined::{Found, Joined};
 use super::lists::external_part;
-use super::versions::{Version, Versions};
+use super::own::OwnWrites;
+use super::unique::UniqueWrites;
+use super::versions::Version;
+use super::writes::Writes;
 use super::{
-    Candidates, Choice, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins,
+    Candidates, KeyMarks, Misread, MisreadKind, Origin, PackedOrigin, ReadId, SeveralOrigins,
     may_count,
 };
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
-use hashbrown::HashMap;
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// The result of the join, in the order of transactions.
-#[derive(Default)]
-pub(super) struct Joined {
-    pub(super) starts: Vec<u32>,
-    pub(super) keys: Vec<KeyId>,
-    pub(super) origins: Vec<PackedOrigin>,
-    pub(super) ops: Vec<OpId>,
-    pub(super) misreads: Vec<Misread>,
-    pub(super) several: Vec<SeveralOrigins>,
-    /// Whether a read has candidates that [`Candidates::Final`] leaves out.
-    pub(super) has_lesser: bool,
-}
-
-/// Joins all reads, in parallel over transactions.
-pub(super) fn join(history: &History, versions: &Versions, allowed: Candidates) -> Joined {
+/// Joins all reads, in parallel over transactions. Each task fills its own part of
+/// the final columns.
+pub(super) fn join(
+    history: &History,
+    writes: &Writes,
+    own: &OwnWrites<'_>,
+    allowed: Candidates,
+) -> Joined {
     let txns = history.txn_count();
     // Large tasks look up many reads of each key together, small ones share better.
     let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
-    let tasks: Vec<usize> = (0..txns).step_by(share).collect();
-    let parts: Vec<Joined> = tasks
-        .into_par_iter()
-        .map(|start| {
-            let mut joiner = Joiner {
-                history,
-                versions,
-                allowed,
-                own: Vec::new(),
-                is_long: false,
-                open: Vec::new(),
-                out: Joined::default(),
-            };
-            for txn in start..(start + share).min(txns) {
-                joiner.out.starts.push(joiner.out.ops.len() as u32);
-                joiner.txn(TxnId(txn as u32));
-            }
-            joiner.resolve();
-            joiner.out
-        })
+    let rooms: Vec<usize> = (0..txns)
+        .step_by(share)
+        .map(|start| reads_max(history, start..(start + share).min(txns)))
         .collect();
-    concatenate(parts)
-}
-
-fn concatenate(parts: Vec<Joined>) -> Joined {
-    let total = parts.iter().map(|part| part.ops.len()).sum();
-    let mut all = Joined::default();
-    all.keys.reserve_exact(total);
-    all.origins.reserve_exact(total);
-    all.ops.reserve_exact(total);
-    for part in parts {
-        let base = all.ops.len() as u32;
-        all.starts.extend(part.starts.iter().map(|start| base + start));
-        all.keys.extend_from_slice(&part.keys);
-        all.origins.extend_from_slice(&part.origins);
-        all.ops.extend_from_slice(&part.ops);
-        all.misreads.extend(part.misreads);
-        all.has_lesser |= part.has_lesser;
-        all.several.extend(part.several.into_iter().map(|mut several| {
-            several.read.0 += base;
-            several
-        }));
+    let room = rooms.iter().sum();
+    let mut all = Joined {
+        starts: vec![0; txns + 1],
+        keys: vec![KeyId(0); room],
+        origins: vec![PackedOrigin::NOBODY; room],
+        ops: vec![OpId(0); room],
+        ..Joined::default()
+    };
+    let mut tasks: Vec<Reads<'_>> = Vec::with_capacity(rooms.len());
+    let mut starts = &mut all.starts[..txns];
+    let (mut keys, mut origins, mut ops) =
+        (&mut all.keys[..], &mut all.origins[..], &mut all.ops[..]);
+    for &room in &rooms {
+        let txns = share.min(starts.len());
+        tasks.push(Reads {
+            starts: starts.split_off_mut(..txns).expect("it has that many"),
+            keys: keys.split_off_mut(..room).expect("it has that many"),
+            origins: origins.split_off_mut(..room).expect("it has that many"),
+            ops: ops.split_off_mut(..room).expect("it has that many"),
+            count: 0,
+        });
     }
-    all.starts.push(total as u32);
+    let found: Vec<Found> = tasks
+        .into_par_iter()
+        .enumerate()
+        .map(|(task, reads)| Joiner::new(history, (writes, own), allowed, reads).join(task * share))
+        .collect();
+    all.put_together(share, &rooms, found);
     all
 }
 
-impl Joined {
-    /// Settles reads of repeated values.
-    pub(super) fn choose(&mut self, choices: &[Choice]) {
-        if choices.is_empty() {
-            return;
-        }
-        let chosen: HashMap<(OpId, KeyId), Origin> =
-            choices.iter().map(|choice| ((choice.op, choice.key), choice.origin)).collect();
-        let Joined { ops, keys, origins, several, .. } = self;
-        several.retain(|several| {
-            let read = several.read.0 as usize;
-            match chosen.get(&(ops[read], keys[read])) {
-                Some(Origin::Txn(txn)) => origins[read] = PackedOrigin(txn.0),
-                Some(Origin::Initial) => origins[read] = PackedOrigin::INITIAL,
-                Some(Origin::Nobody) => origins[read] = PackedOrigin::NOBODY,
-                Some(Origin::Several) | None => return true,
-            }
-            false
-        });
+/// How many reads these transactions have, own ones included.
+fn reads_max(history: &History, txns: Range<usize>) -> usize {
+    let ops = history.op_range(TxnId(txns.start as u32)).start as usize
+        ..history.op_range(TxnId(txns.end as u32 - 1)).end as usize;
+    let reads_item =
+        |kind: &&OpKind| matches!(kind, OpKind::Read | OpKind::ReadList | OpKind::ReadOther);
+    let items = history.op_kinds()[ops.clone()].iter().filter(reads_item).count();
+    if !history.has_predicates() {
+        return items;
     }
+    let rows = |op: usize| match history.op_kinds()[op] {
+        OpKind::PredicateRead | OpKind::PredicateUpdate => {
+            history.predicate(OpId(op as u32)).rows.len()
+        }
+        _ => 0,
+    };
+    items + ops.map(rows).sum::<usize>()
+}
 
-    /// Which transactions count: committed ones, and unknown ones that a counted
-    /// one observed.
-    pub(super) fn counted(&self, history: &History, versions: &Versions) -> Vec<bool> {
-        let outcomes = history.outcomes();
-        let mut counted: Vec<bool> =
-            outcomes.iter().map(|&outcome| outcome == Outcome::Committed).collect();
-        if !outcomes.contains(&Outcome::Unknown) {
-            return counted;
-        }
-        let mut open: Vec<TxnId> = history.txns().filter(|txn| counted[txn.index()]).collect();
-        // Lists that share their elements are looked at once, up to the longest.
-        let mut seen_to: HashMap<u32, usize> = HashMap::new();
-        let mut observed: Vec<TxnId> = Vec::new();
-        while let Some(txn) = open.pop() {
-            observed.clear();
-            let range = self.starts[txn.index()] as usize..self.starts[txn.index() + 1] as usize;
-            for origin in &self.origins[range] {
-                if let Origin::Txn(writer) = origin.unpack() {
-                    observed.push(writer);
-                }
-            }
-            for op in history.ops_of(txn) {
-                let Op { kind, key, .. } = history.op(op);
-                if kind == OpKind::ReadList {
-                    let Some(list) = external_part(history, txn, op) else { continue };
-                    let seen = seen_to.entry(history.list_span(op).0).or_insert(0);
-                    for &element in list.iter().skip(*seen) {
-                        if let [only] = versions.with_value(key, element) {
-                            observed.push(only.txn);
-                        }
-                    }
-                    *seen = list.len().max(*seen);
-                }
-            }
-            for &writer in &observed {
-                if !counted[writer.index()] && may_count(history, writer) {
-                    counted[writer.index()] = true;
-                    open.push(writer);
-                }
-            }
-        }
-        counted
-    }
-
-    /// Drops what transactions that do not count read.
-    pub(super) fn forget_uncounted(&mut self, history: &History, counted: &[bool]) {
-        self.misreads.retain(|misread| counted[history.txn_of(misread.read).index()]);
-        let mut moved: Vec<u32> = Vec::new();
-        let several = !self.several.is_empty();
-        let mut kept = 0;
-        for (txn, &counts) in counted.iter().enumerate() {
-            let range = self.starts[txn] as usize..self.starts[txn + 1] as usize;
-            self.starts[txn] = kept as u32;
-            for index in range {
-                if several {
-                    moved.push(if counts { kept as u32 } else { u32::MAX });
-                }
-                if counts {
-                    self.keys[kept] = self.keys[index];
-                    self.origins[kept] = self.origins[index];
-                    self.ops[kept] = self.ops[index];
-                    kept += 1;
-                }
-            }
-        }
-        self.starts[counted.len()] = kept as u32;
-        self.keys.truncate(kept);
-        self.origins.truncate(kept);
-        self.ops.truncate(kept);
-        self.several.retain_mut(|several| {
-            several.read = ReadId(moved[several.read.0 as usize]);
-            several.read.0 != u32::MAX
-        });
-    }
+/// A task's part of the columns, of which the first `count` places are filled.
+struct Reads<'a> {
+    starts: &'a mut [u32],
+    keys: &'a mut [KeyId],
+    origins: &'a mut [PackedOrigin],
+    ops: &'a mut [OpId],
+    count: usize,
 }
 
 /// Of a value that repeats more often, only so many writers are candidates, and no
 /// choice among them refutes a level.
 const CANDIDATES_MAX: usize = 32;
 
+/// Reads that are looked up together.
+const READS_TOGETHER: usize = 256;
+
 struct Joiner<'a> {
     history: &'a History,
-    versions: &'a Versions,
+    writes: &'a Writes,
+    own_lists: &'a OwnWrites<'a>,
     allowed: Candidates,
+    /// Whether no transaction aborted.
+    all_may_count: bool,
     /// The writes of a long transaction by key and operation; empty for a short one.
     own: Vec<(KeyId, OpId)>,
     is_long: bool,
+    /// What the transaction has written so far.
+    own_marks: KeyMarks,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
-    out: Joined,
+    /// Of the open reads, while they are looked up.
+    versions: Vec<Option<Version>>,
+    reads: Reads<'a>,
+    found: Found,
 }
 
 /// A register read without its origin.
@@ -223,10 +150,52 @@ fn grouped_by_key(reads: Vec<OpenRead>, keys: usize) -> Vec<OpenRead> {
 /// Transactions up to this length are searched for their own writes one by one.
 const OPS_SHORT: u32 = 64;
 
-impl Joiner<'_> {
+impl<'a> Joiner<'a> {
+    fn new(
+        history: &'a History,
+        (writes, own_lists): (&'a Writes, &'a OwnWrites<'a>),
+        allowed: Candidates,
+        reads: Reads<'a>,
+    ) -> Self {
+        Joiner {
+            history,
+            writes,
+            own_lists,
+            allowed,
+            all_may_count: !history.outcomes().contains(&Outcome::Aborted),
+            own: Vec::new(),
+            is_long: false,
+            own_marks: KeyMarks::default(),
+            open: Vec::new(),
+            versions: Vec::new(),
+            reads,
+            found: Found::default(),
+        }
+    }
+
+    /// Joins as many transactions as there is room for, from this one on.
+    fn join(mut self, first: usize) -> Found {
+        for place in 0..self.reads.starts.len() {
+            self.reads.starts[place] = self.reads.count as u32;
+            self.txn(TxnId((first + place) as u32));
+            if let Some(unique) = self.writes.unique()
+                && self.open.len() >= READS_TOGETHER
+            {
+                self.look_up(unique);
+            }
+        }
+        match self.writes.unique() {
+            Some(unique) => self.look_up(unique),
+            None => self.search(),
+        }
+        self.found.reads = self.reads.count;
+        self.found
+    }
+
     fn txn(&mut self, txn: TxnId) {
         let history = self.history;
         self.own.clear();
+        self.own_marks = KeyMarks::default();
         self.is_long = history.op_range(txn).len() as u32 > OPS_SHORT;
         if self.is_long {
             let writes = history.ops_of(txn).filter(|&op| history.op(op).kind.is_write());
@@ -244,8 +213,10 @@ impl Joiner<'_> {
                         self.read(txn, op, row.key, row.value);
                     }
                 }
-                OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete | OpKind::Call => {
+                OpKind::Write | OpKind::Append | OpKind::Insert | OpKind::Delete => {
+                    self.own_marks.add(KeyMarks::of(key));
                 }
+                OpKind::Call => {}
             }
         }
     }
@@ -272,30 +243,49 @@ impl Joiner<'_> {
         if value == Value::UNKNOWN {
             return;
         }
-        let values = self.history.op_values();
-        let mut own = self.own_writes(txn, op, key);
-        if let Some(write) = own.next() {
-            if values[write.index()] == value {
-                return;
-            }
-            let kind = if own.any(|write| values[write.index()] == value) {
-                MisreadKind::NotMyLastWrite { write }
-            } else {
-                MisreadKind::NotMyOwnWrite { write }
-            };
-            drop(own);
-            self.out.misreads.push(Misread { read: op, key, kind });
+        if self.own_marks.may_contain(KeyMarks::of(key)) && self.read_own(txn, op, key, value) {
             return;
         }
-        drop(own);
-        self.open.push(OpenRead { txn, read: ReadId(self.out.ops.len() as u32), key, value });
-        self.push(op, key, PackedOrigin::NOBODY);
+        let read = self.push(op, key, PackedOrigin::NOBODY);
+        self.open.push(OpenRead { txn, read, key, value });
     }
 
-    /// Looks up the writers of all open reads.
-    fn resolve(&mut self) {
-        const READS_TOGETHER: usize = 256;
-        let versions = self.versions;
+    /// Whether the transaction had written the key itself.
+    fn read_own(&mut self, txn: TxnId, op: OpId, key: KeyId, value: Value) -> bool {
+        let values = self.history.op_values();
+        let mut own = self.own_writes(txn, op, key);
+        let Some(write) = own.next() else { return false };
+        if values[write.index()] == value {
+            return true;
+        }
+        let kind = if own.any(|write| values[write.index()] == value) {
+            MisreadKind::NotMyLastWrite { write }
+        } else {
+            MisreadKind::NotMyOwnWrite { write }
+        };
+        drop(own);
+        self.found.misreads.push(Misread { read: op, key, kind });
+        true
+    }
+
+    /// Looks up the writers of all open reads by their values. All values are looked
+    /// up before the first is judged, so that memory answers them at once instead of
+    /// one after the other.
+    fn look_up(&mut self, unique: &UniqueWrites) {
+        let open = std::mem::take(&mut self.open);
+        self.versions.clear();
+        self.versions.extend(open.iter().map(|read| unique.find(read.key, read.value)));
+        let versions = std::mem::take(&mut self.versions);
+        for (read, version) in open.iter().zip(&versions) {
+            self.settle(*read, version.as_slice());
+        }
+        (self.open, self.versions) = (open, versions);
+        self.open.clear();
+    }
+
+    /// Searches the writers of all open reads, those of neighbouring keys together.
+    fn search(&mut self) {
+        let versions = self.writes.by_key();
         let open = grouped_by_key(std::mem::take(&mut self.open), self.history.key_count());
         let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
         let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
@@ -303,22 +293,29 @@ impl Joiner<'_> {
             wanted.clear();
             wanted.extend(reads.iter().map(|it| (it.key, it.value)));
             versions.search(&wanted, &mut places);
-            for ((open, &(key, value)), &place) in reads.iter().zip(&wanted).zip(&places) {
-                let initial = self.history.initial(key) == value;
-                let candidates = versions.at(place, key, value);
-                let origin = match candidates {
-                    [] if initial => PackedOrigin::INITIAL,
-                    [only] if !initial && self.is_good(open.txn, only) => PackedOrigin(only.txn.0),
-                    _ => self.choose(open.txn, open.read, initial, candidates),
-                };
-                self.out.origins[open.read.0 as usize] = origin;
+            for (open, &place) in reads.iter().zip(&places) {
+                self.settle(*open, versions.at(place, open.key, open.value));
             }
         }
-        self.out.several.sort_unstable_by_key(|several| several.read);
+        self.found.several.sort_unstable_by_key(|several| several.read);
+    }
+
+    /// Finds the origin of a read among the writes of its value.
+    #[inline]
+    fn settle(&mut self, open: OpenRead, candidates: &[Version]) {
+        let initial = self.history.initial(open.key) == open.value;
+        let origin = match candidates {
+            [] if initial => PackedOrigin::INITIAL,
+            [only] if !initial && self.is_good(open.txn, only) => PackedOrigin(only.txn.0),
+            _ => self.choose(open.txn, open.read, initial, candidates),
+        };
+        self.reads.origins[open.read.0 as usize] = origin;
     }
 
     fn is_good(&self, reader: TxnId, version: &Version) -> bool {
-        version.is_final() && version.txn != reader && may_count(self.history, version.txn)
+        version.is_final()
+            && version.txn != reader
+            && (self.all_may_count || may_count(self.history, version.txn))
     }
 
     /// The origin of a read that is not plainly one final write of another
@@ -341,7 +338,7 @@ impl Joiner<'_> {
             if self.is_good(txn, version) {
                 candidates.push(Origin::Txn(version.txn));
             } else if lesser.len() >= CANDIDATES_MAX {
-                self.out.has_lesser = true;
+                self.found.has_lesser = true;
             } else if may_count(self.history, version.txn) {
                 lesser.push(Origin::Txn(version.txn));
             } else {
@@ -350,7 +347,7 @@ impl Joiner<'_> {
         }
         let lesser_count = lesser.len();
         if candidates.len() + lesser.len() > 1 && !lesser.is_empty() {
-            self.out.has_lesser = true;
+            self.found.has_lesser = true;
             if self.allowed == Candidates::Any {
                 candidates.extend(lesser);
                 candidates.sort_unstable();
@@ -364,7 +361,7 @@ impl Joiner<'_> {
             [] => self.misread(txn, read, versions),
             _ => {
                 let complete = candidates.len() < CANDIDATES_MAX && lesser_count < CANDIDATES_MAX;
-                self.out.several.push(SeveralOrigins { read, candidates, complete });
+                self.found.several.push(SeveralOrigins { read, candidates, complete });
                 PackedOrigin::SEVERAL
             }
         }
@@ -384,8 +381,8 @@ impl Joiner<'_> {
         } else {
             (MisreadKind::ThinAir, PackedOrigin::NOBODY)
         };
-        let (op, key) = (self.out.ops[read.0 as usize], self.out.keys[read.0 as usize]);
-        self.out.misreads.push(Misread { read: op, key, kind });
+        let (op, key) = (self.reads.ops[read.0 as usize], self.reads.keys[read.0 as usize]);
+        self.found.misreads.push(Misread { read: op, key, kind });
         origin
     }
 
@@ -395,30 +392,30 @@ impl Joiner<'_> {
         if let Some(write) = own {
             if self.history.op_values()[write.index()] == value {
                 let kind = MisreadKind::NotMyOwnWrite { write };
-                self.out.misreads.push(Misread { read: op, key, kind });
+                self.found.misreads.push(Misread { read: op, key, kind });
             }
             return;
         }
         let initial = self.history.initial(key) != value;
-        let others = || self.versions.of(key).iter().filter(|version| version.value != value);
+        let others = || self.writes.of(key).iter().filter(|version| version.value != value);
         let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
         let lesser = others().filter(|version| !self.is_good(txn, version)).take(2);
         let others: Vec<Version> = good.chain(lesser).copied().collect();
         let read = self.push(op, key, PackedOrigin::NOBODY);
-        self.out.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
+        self.reads.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }
 
     /// A list read's external part comes from the writer of its last element. What
     /// the elements before it say is for [`super::lists`].
     fn read_list(&mut self, txn: TxnId, op: OpId, key: KeyId) {
-        let Some(external) = external_part(self.history, txn, op) else {
+        let Some(external) = external_part(self.history, self.own_lists, txn, op) else {
             let kind = self.missing_own(txn, op, key);
-            return self.out.misreads.push(Misread { read: op, key, kind });
+            return self.found.misreads.push(Misread { read: op, key, kind });
         };
         let read = self.push(op, key, PackedOrigin::INITIAL);
         let Some(&element) = external.last() else { return };
-        let found = self.versions.with_value(key, element);
-        self.out.origins[read.0 as usize] = match found {
+        let found = self.writes.with_value(key, element);
+        self.reads.origins[read.0 as usize] = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
             [] | [_] => self.choose(txn, read, false, found),
             _ => self.repeated_element(txn, read, found),
@@ -428,7 +425,7 @@ impl Joiner<'_> {
     /// An element appended more than once. All lists that show it mean the same
     /// append, so one that this reader cannot have seen still is a candidate.
     fn repeated_element(&mut self, txn: TxnId, read: ReadId, found: &[Version]) -> PackedOrigin {
-        self.out.has_lesser = true;
+        self.found.has_lesser = true;
         let seen = found.iter().any(|version| self.is_good(txn, version));
         if self.allowed == Candidates::Final && !seen {
             return self.misread(txn, read, found);
@@ -436,7 +433,7 @@ impl Joiner<'_> {
         let shown = found.iter().take(CANDIDATES_MAX);
         let candidates = shown.map(|version| Origin::Txn(version.txn)).collect();
         let complete = found.len() < CANDIDATES_MAX;
-        self.out.several.push(SeveralOrigins { read, candidates, complete });
+        self.found.several.push(SeveralOrigins { read, candidates, complete });
         PackedOrigin::SEVERAL
     }
 
@@ -455,9 +452,11 @@ impl Joiner<'_> {
 
     #[inline]
     fn push(&mut self, op: OpId, key: KeyId, origin: PackedOrigin) -> ReadId {
-        self.out.ops.push(op);
-        self.out.keys.push(key);
-        self.out.origins.push(origin);
-        ReadId(self.out.ops.len() as u32 - 1)
+        let place = self.reads.count;
+        self.reads.ops[place] = op;
+        self.reads.keys[place] = key;
+        self.reads.origins[place] = origin;
+        self.reads.count += 1;
+        ReadId(place as u32)
     }
 }

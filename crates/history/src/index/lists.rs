@@ -5,7 +5,8 @@
 //! *spine*; appends that the spine does not show came after it, and those of one
 //! transaction come in the order of its program. [Kingsbury and Alvaro 2020, §4.2.3]
 
-use super::versions::Versions;
+use super::own::OwnWrites;
+use super::writes::Writes;
 use super::{Misread, MisreadKind, VersionConflict, VersionEvidence, VersionStep, may_count};
 use crate::history::{History, KeyId, OpId, OpKind, TxnId};
 use crate::value::Value;
@@ -20,18 +21,20 @@ pub(super) struct ListOrders {
 
 /// A list read without its transaction's own appends; `None` if it does not end
 /// with exactly those.
-pub(super) fn external_part(history: &History, txn: TxnId, op: OpId) -> Option<&[Value]> {
-    let key = history.op(op).key;
+pub(super) fn external_part<'a>(
+    history: &'a History,
+    own: &OwnWrites<'_>,
+    txn: TxnId,
+    op: OpId,
+) -> Option<&'a [Value]> {
     let mut external = history.list(op);
-    for earlier in (history.op_range(txn).start..op.0).rev() {
-        let index = earlier as usize;
-        if history.op_keys()[index] == key && history.op_kinds()[index].is_write() {
-            let (&last, rest) = external.split_last()?;
-            if last != history.op_values()[index] {
-                return None;
-            }
-            external = rest;
+    let before = history.op_range(txn).start..op.0;
+    for write in own.of(txn, history.op(op).key, before).rev() {
+        let (&last, rest) = external.split_last()?;
+        if last != history.op_values()[write.index()] {
+            return None;
         }
+        external = rest;
     }
     Some(external)
 }
@@ -47,13 +50,21 @@ struct State {
     length: u32,
 }
 
-pub(super) fn orders(history: &History, versions: &Versions, counted: &[bool]) -> ListOrders {
+pub(super) fn orders(
+    history: &History,
+    writes: &Writes,
+    own: &OwnWrites<'_>,
+    counted: &[bool],
+) -> ListOrders {
     let mut orders = ListOrders::default();
-    let mut states = states(history, counted, &mut orders);
+    if !history.has_lists() {
+        return orders;
+    }
+    let mut states = states(history, own, counted, &mut orders);
     // The longest of each key first; of equal ones the earliest.
     states.sort_unstable_by_key(|state| (state.key, std::cmp::Reverse(state.length), state.read));
     for group in states.chunk_by(|one, other| one.key == other.key) {
-        KeyOrder::new(history, versions, counted, group[0]).add(group, &mut orders);
+        KeyOrder::new(history, writes, own, counted, group[0]).add(group, &mut orders);
     }
     orders
 }
@@ -61,7 +72,12 @@ pub(super) fn orders(history: &History, versions: &Versions, counted: &[bool]) -
 /// All states that counted transactions read; reads that do not end with their
 /// transaction's own appends are misreads already and tell nothing about order.
 /// Elements that stand twice are found on the way, once per shared list.
-fn states(history: &History, counted: &[bool], orders: &mut ListOrders) -> Vec<State> {
+fn states(
+    history: &History,
+    own: &OwnWrites<'_>,
+    counted: &[bool],
+    orders: &mut ListOrders,
+) -> Vec<State> {
     let mut states = Vec::new();
     let mut longest_at: HashMap<u32, (u32, OpId)> = HashMap::new();
     for txn in history.txns().filter(|txn| counted[txn.index()]) {
@@ -74,7 +90,7 @@ fn states(history: &History, counted: &[bool], orders: &mut ListOrders) -> Vec<S
             if length > longest.0 {
                 *longest = (length, op);
             }
-            if let Some(external) = external_part(history, txn, op) {
+            if let Some(external) = external_part(history, own, txn, op) {
                 let (key, length) = (history.op(op).key, external.len() as u32);
                 states.push(State { key, read: op, txn, start, length });
             }
@@ -96,7 +112,8 @@ fn first_repeated(elements: &[Value]) -> Option<u32> {
 /// What the longest state of a key says.
 struct KeyOrder<'a> {
     history: &'a History,
-    versions: &'a Versions,
+    writes: &'a Writes,
+    own: &'a OwnWrites<'a>,
     counted: &'a [bool],
     longest: State,
     spine: &'a [Value],
@@ -106,26 +123,27 @@ struct KeyOrder<'a> {
 impl<'a> KeyOrder<'a> {
     fn new(
         history: &'a History,
-        versions: &'a Versions,
+        writes: &'a Writes,
+        own: &'a OwnWrites<'a>,
         counted: &'a [bool],
         longest: State,
     ) -> Self {
         let spine = &history.list(longest.read)[..longest.length as usize];
         let places = spine.iter().enumerate().map(|(at, &element)| (element, at as u32)).collect();
-        KeyOrder { history, versions, counted, longest, spine, places }
+        KeyOrder { history, writes, own, counted, longest, spine, places }
     }
 
     fn add(&self, states: &[State], orders: &mut ListOrders) {
         let key = self.longest.key;
         let conflicts = orders.conflicts.len();
-        let bad = bad_elements(self.history, self.versions, key, self.spine);
+        let bad = bad_elements(self.history, self.writes, key, self.spine);
         for state in states {
             let elements = &self.history.list(state.read)[..state.length as usize];
             if state.start == self.longest.start || self.spine.starts_with(elements) {
                 for &(_, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
                     orders.misreads.push(Misread { read: state.read, key, kind });
                 }
-                own_elements(self.history, self.versions, *state, &self.places, orders);
+                self.own_elements(*state, &self.places, orders);
             } else {
                 self.disagreeing(*state, elements, orders);
             }
@@ -142,11 +160,11 @@ impl<'a> KeyOrder<'a> {
     fn disagreeing(&self, state: State, elements: &[Value], orders: &mut ListOrders) {
         let (first, second) = (self.longest.read, state.read);
         orders.conflicts.push(VersionConflict::Incompatible { first, second });
-        for (_, kind) in bad_elements(self.history, self.versions, state.key, elements) {
+        for (_, kind) in bad_elements(self.history, self.writes, state.key, elements) {
             orders.misreads.push(Misread { read: second, key: state.key, kind });
         }
         let places = elements.iter().enumerate().map(|(at, &element)| (element, at as u32));
-        own_elements(self.history, self.versions, state, &places.collect(), orders);
+        self.own_elements(state, &places.collect(), orders);
     }
 
     /// Two appends of one transaction of which the spine shows the second first, or
@@ -154,7 +172,7 @@ impl<'a> KeyOrder<'a> {
     fn against_program(&self) -> Option<VersionConflict> {
         let place = |value| self.places.get(&value).copied().unwrap_or(u32::MAX);
         let mut appends: Vec<(OpId, TxnId, u32)> = self
-            .versions
+            .writes
             .of(self.longest.key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -171,14 +189,14 @@ impl<'a> KeyOrder<'a> {
     }
 
     fn is_only(&self, value: Value) -> bool {
-        self.versions.with_value(self.longest.key, value).len() == 1
+        self.writes.with_value(self.longest.key, value).len() == 1
     }
 
     fn steps(&self, orders: &mut ListOrders) {
         let (key, read) = (self.longest.key, self.longest.read);
         let mut last = None;
         for &element in self.spine {
-            let after = match self.versions.with_value(key, element) {
+            let after = match self.writes.with_value(key, element) {
                 [only] if self.counted[only.txn.index()] => only.txn,
                 _ => continue,
             };
@@ -192,7 +210,7 @@ impl<'a> KeyOrder<'a> {
         }
         let Some(before) = last else { return };
         let mut unseen: Vec<TxnId> = self
-            .versions
+            .writes
             .of(key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -206,18 +224,33 @@ impl<'a> KeyOrder<'a> {
         let steps = unseen.into_iter().map(|after| VersionStep { before, after, key, evidence });
         orders.steps.extend(steps);
     }
+
+    /// Elements that the reading transaction itself appends later.
+    fn own_elements(&self, state: State, places: &HashMap<Value, u32>, orders: &mut ListOrders) {
+        let later = state.read.0 + 1..self.history.op_range(state.txn).end;
+        for op in self.own.of(state.txn, state.key, later) {
+            let later = self.history.op(op);
+            if later.kind == OpKind::Append
+                && places.get(&later.value).is_some_and(|&place| place < state.length)
+                && self.is_only(later.value)
+            {
+                let kind = MisreadKind::Future { write: op };
+                orders.misreads.push(Misread { read: state.read, key: state.key, kind });
+            }
+        }
+    }
 }
 
 /// Elements that nobody, or only an aborted transaction, appended.
 fn bad_elements(
     history: &History,
-    versions: &Versions,
+    writes: &Writes,
     key: KeyId,
     elements: &[Value],
 ) -> Vec<(u32, MisreadKind)> {
     let mut bad = Vec::new();
     for (place, &element) in elements.iter().enumerate() {
-        let found = versions.with_value(key, element);
+        let found = writes.with_value(key, element);
         if found.iter().any(|version| may_count(history, version.txn)) {
             continue;
         }
@@ -228,25 +261,4 @@ fn bad_elements(
         bad.push((place as u32, kind));
     }
     bad
-}
-
-/// Elements that the reading transaction itself appends later.
-fn own_elements(
-    history: &History,
-    versions: &Versions,
-    state: State,
-    places: &HashMap<Value, u32>,
-    orders: &mut ListOrders,
-) {
-    for op in (state.read.0 + 1..history.op_range(state.txn).end).map(OpId) {
-        let later = history.op(op);
-        if later.kind == OpKind::Append
-            && later.key == state.key
-            && places.get(&later.value).is_some_and(|&place| place < state.length)
-            && versions.with_value(state.key, later.value).len() == 1
-        {
-            let kind = MisreadKind::Future { write: op };
-            orders.misreads.push(Misread { read: state.read, key: state.key, kind });
-        }
-    }
 }

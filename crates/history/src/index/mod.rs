@@ -11,14 +11,23 @@
 
 mod given;
 mod join;
+mod joined;
 mod lists;
+mod marks;
+mod own;
+mod unique;
 mod versions;
+mod writes;
 
+pub use marks::KeyMarks;
 pub use versions::Version;
 
 use crate::history::{History, KeyId, OpId, Outcome, TxnId};
+use own::OwnWrites;
 use std::ops::Range;
-use versions::Versions;
+use std::sync::OnceLock;
+use versions::group_starts;
+use writes::Writes;
 
 /// Where a read's value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,7 +215,7 @@ pub enum Candidates {
 pub struct Index {
     counted: Vec<bool>,
     all_counted: bool,
-    versions: Versions,
+    writes: Writes,
     /// Per transaction, where its external reads start.
     read_starts: Vec<u32>,
     read_keys: Vec<KeyId>,
@@ -215,17 +224,23 @@ pub struct Index {
     /// Per transaction, where the keys it writes start; ascending, each once.
     write_starts: Vec<u32>,
     write_keys: Vec<KeyId>,
-    /// Per transaction, a bit for each key it writes; keys share bits, so a bit that
-    /// is not set answers [`Index::writes`] and one that is does not.
-    write_marks: Vec<u64>,
-    /// Per key, where its counted writers start; ascending, each once.
-    writer_starts: Vec<u32>,
-    writers: Vec<TxnId>,
+    /// Per transaction, the keys it writes.
+    write_marks: Vec<KeyMarks>,
+    key_count: usize,
+    /// Not every level needs it, so it is made when first asked for.
+    writers: OnceLock<Writers>,
     misreads: Vec<Misread>,
     several: Vec<SeveralOrigins>,
     has_lesser: bool,
     steps: Vec<VersionStep>,
     conflicts: Vec<VersionConflict>,
+}
+
+/// The counted writers of every key.
+struct Writers {
+    /// Per key, where its writers start; ascending, each once.
+    starts: Vec<u32>,
+    txns: Vec<TxnId>,
 }
 
 impl Index {
@@ -237,24 +252,18 @@ impl Index {
     /// Indexes a history in which these reads of repeated values are taken to have
     /// come from these origins.
     pub fn choosing(history: &History, candidates: Candidates, choices: &[Choice]) -> Index {
-        let versions = Versions::new(history);
-        let mut joined = join::join(history, &versions, candidates);
+        let (writes, own) = (Writes::new(history), OwnWrites::new(history));
+        let mut joined = join::join(history, &writes, &own, candidates);
         joined.choose(choices);
-        let counted = joined.counted(history, &versions);
+        let counted = joined.counted(history, &writes, &own);
         let all_counted = counted.iter().all(|&counted| counted);
         if !all_counted {
             joined.forget_uncounted(history, &counted);
         }
-        let (write_starts, write_keys) = written_keys(history, &counted);
-        let marks = |keys: &[KeyId]| keys.iter().fold(0, |marks, &key| marks | mark(key));
-        let write_marks = write_starts
-            .windows(2)
-            .map(|pair| marks(&write_keys[pair[0] as usize..pair[1] as usize]))
-            .collect();
-        let (key_starts, writers) = versions.writers(&counted);
-        let lists = lists::orders(history, &versions, &counted);
+        let written = written_keys(history, &counted);
+        let lists = lists::orders(history, &writes, &own, &counted);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
-        given::orders(history, &versions, &counted, &mut steps, &mut conflicts);
+        given::orders(history, &writes, &counted, &mut steps, &mut conflicts);
         conflicts.sort_unstable();
         conflicts.dedup();
         joined.misreads.extend(lists.misreads);
@@ -263,16 +272,16 @@ impl Index {
         Index {
             counted,
             all_counted,
-            versions,
+            writes,
             read_starts: joined.starts,
             read_keys: joined.keys,
             read_origins: joined.origins,
             read_ops: joined.ops,
-            write_starts,
-            write_keys,
-            write_marks,
-            writer_starts: key_starts,
-            writers,
+            write_starts: written.starts,
+            write_keys: written.keys,
+            write_marks: written.marks,
+            writers: OnceLock::new(),
+            key_count: history.key_count(),
             misreads: joined.misreads,
             several: joined.several,
             has_lesser: joined.has_lesser,
@@ -336,32 +345,72 @@ impl Index {
     /// Whether a counted transaction writes a key.
     #[inline]
     pub fn writes(&self, txn: TxnId, key: KeyId) -> bool {
-        self.write_marks[txn.index()] & mark(key) != 0
+        self.write_marks[txn.index()].may_contain(KeyMarks::of(key))
             && self.written_by(txn).binary_search(&key).is_ok()
+    }
+
+    /// For each of these reads, what the transaction it read from writes; nothing
+    /// where that is not one transaction. Looked up for many reads at once, because
+    /// memory then answers all of them together.
+    pub fn written_by_origins(&self, reads: Range<u32>, marks: &mut Vec<KeyMarks>) {
+        let origins = &self.read_origins[reads.start as usize..reads.end as usize];
+        let written = |origin: &PackedOrigin| self.write_marks.get(origin.0 as usize).copied();
+        marks.clear();
+        marks.extend(origins.iter().map(|origin| written(origin).unwrap_or_default()));
+    }
+
+    /// The keys of these reads.
+    #[inline]
+    pub fn read_keys(&self, reads: Range<u32>) -> &[KeyId] {
+        &self.read_keys[reads.start as usize..reads.end as usize]
     }
 
     /// The counted transactions that write a key, ascending: by session, and within
     /// a session in session order.
     #[inline]
     pub fn writers_of(&self, key: KeyId) -> &[TxnId] {
-        &self.writers[self.writer_range(key)]
+        let Writers { starts, txns } = self.writers_by_key();
+        &txns[starts[key.index()] as usize..starts[key.index() + 1] as usize]
     }
 
     /// Where [`Index::writers_of`] a key lie among the writers of all keys, for
     /// columns beside them.
     #[inline]
     pub fn writer_range(&self, key: KeyId) -> Range<usize> {
-        self.writer_starts[key.index()] as usize..self.writer_starts[key.index() + 1] as usize
+        let starts = &self.writers_by_key().starts;
+        starts[key.index()] as usize..starts[key.index() + 1] as usize
     }
 
     /// The writers of all keys, key by key.
     pub fn writers(&self) -> &[TxnId] {
-        &self.writers
+        &self.writers_by_key().txns
+    }
+
+    #[inline]
+    fn writers_by_key(&self) -> &Writers {
+        self.writers.get_or_init(|| {
+            let starts = group_starts(self.key_count, self.write_keys.iter().copied());
+            let mut next = starts.clone();
+            let mut txns = vec![TxnId(0); self.write_keys.len()];
+            for (txn, pair) in (0..).zip(self.write_starts.windows(2)) {
+                for key in &self.write_keys[pair[0] as usize..pair[1] as usize] {
+                    let slot = &mut next[key.index()];
+                    txns[*slot as usize] = TxnId(txn);
+                    *slot += 1;
+                }
+            }
+            Writers { starts, txns }
+        })
     }
 
     /// All writes of a key, sorted by value; also of transactions that do not count.
     pub fn versions_of(&self, key: KeyId) -> &[Version] {
-        self.versions.of(key)
+        self.writes.of(key)
+    }
+
+    /// Whether it is plain that no value is written twice, to whatever key.
+    pub fn values_are_unique(&self) -> bool {
+        self.writes.unique().is_some()
     }
 
     /// Reads that are wrong by themselves, in order of their operations.
@@ -397,59 +446,63 @@ impl Index {
         })
     }
 
-    /// Bytes of memory that the index holds.
+    /// Bytes of memory that the index holds, or will once all of it was asked for.
     pub fn memory(&self) -> usize {
         self.counted.capacity()
-            + self.versions.memory()
+            + self.writes.memory()
             + 4 * (self.read_starts.capacity()
                 + self.read_keys.capacity()
                 + self.read_origins.capacity()
                 + self.read_ops.capacity()
                 + self.write_starts.capacity()
-                + self.write_keys.capacity()
-                + self.writer_starts.capacity()
-                + self.writers.capacity())
+                + 2 * self.write_keys.capacity()
+                + self.key_count)
             + 8 * self.write_marks.capacity()
             + self.steps.capacity() * size_of::<VersionStep>()
             + self.misreads.capacity() * size_of::<Misread>()
     }
 }
 
+/// What each transaction writes.
+struct WrittenKeys {
+    starts: Vec<u32>,
+    keys: Vec<KeyId>,
+    marks: Vec<KeyMarks>,
+}
+
 /// Per counted transaction the keys it writes, ascending and each once.
-fn written_keys(history: &History, counted: &[bool]) -> (Vec<u32>, Vec<KeyId>) {
+fn written_keys(history: &History, counted: &[bool]) -> WrittenKeys {
     let (kinds, op_keys) = (history.op_kinds(), history.op_keys());
     let mut starts = Vec::with_capacity(history.txn_count() + 1);
     starts.push(0);
-    let mut keys: Vec<KeyId> = Vec::with_capacity(history.op_count() / 2);
+    let mut marks: Vec<KeyMarks> = Vec::with_capacity(history.txn_count());
+    let writes = kinds.iter().filter(|kind| kind.is_write()).count();
+    let mut keys: Vec<KeyId> = Vec::with_capacity(writes);
+    let mut found: Vec<KeyId> = Vec::new();
     for txn in history.txns() {
+        found.clear();
         if counted[txn.index()] {
-            let start = keys.len();
-            for op in history.op_range(txn) {
-                if kinds[op as usize].is_write() {
-                    keys.push(op_keys[op as usize]);
-                }
+            let range = history.op_range(txn).start as usize..history.op_range(txn).end as usize;
+            found.resize(range.len(), KeyId(0));
+            // Which operations write is a coin's toss that no branch predicts.
+            let mut count = 0;
+            for (kind, &key) in kinds[range.clone()].iter().zip(&op_keys[range]) {
+                found[count] = key;
+                count += usize::from(kind.is_write());
             }
-            keys[start..].sort_unstable();
-            let mut kept = start;
-            for index in start..keys.len() {
-                if index == start || keys[index] != keys[kept - 1] {
-                    keys[kept] = keys[index];
-                    kept += 1;
-                }
-            }
-            keys.truncate(kept);
+            found.truncate(count);
+            found.sort_unstable();
+            found.dedup();
         }
+        let mut marked = KeyMarks::default();
+        for &key in &found {
+            marked.add(KeyMarks::of(key));
+        }
+        keys.extend_from_slice(&found);
+        marks.push(marked);
         starts.push(keys.len() as u32);
     }
-    keys.shrink_to_fit();
-    (starts, keys)
-}
-
-/// The bit of a key in [`Index::write_marks`]. Neighbouring keys often belong to one
-/// transaction, so they get different bits.
-#[inline]
-fn mark(key: KeyId) -> u64 {
-    1 << (key.0 & 63)
+    WrittenKeys { starts, keys, marks }
 }
 
 /// Whether a transaction may count: it did not abort.

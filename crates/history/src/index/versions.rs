@@ -1,5 +1,6 @@
 //! All writes grouped by key and sorted by value: the build side of the join.
 
+use super::marks::KeyMarks;
 use crate::history::{History, KeyId, OpId, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -18,8 +19,23 @@ pub struct Version {
 }
 
 const FINAL: u32 = 1 << 31;
+/// Holds a place until the write is known.
+const NONE: Version = Version { value: Value::NIL, txn: TxnId(u32::MAX), packed_op: 0 };
 
 impl Version {
+    /// The operation and whether it is its transaction's last write of the key, as
+    /// [`Version::unpack`] takes them.
+    #[inline]
+    pub(super) fn pack(op: OpId, is_final: bool) -> u32 {
+        debug_assert!(op.0 < FINAL, "operations fit in 31 bits");
+        op.0 | if is_final { FINAL } else { 0 }
+    }
+
+    #[inline]
+    pub(super) fn unpack(value: Value, txn: TxnId, packed_op: u32) -> Version {
+        Version { value, txn, packed_op }
+    }
+
     /// The writing operation.
     #[inline]
     pub fn op(self) -> OpId {
@@ -44,39 +60,45 @@ impl Versions {
     pub(super) fn new(history: &History) -> Versions {
         let (kinds, keys) = (history.op_kinds(), history.op_keys());
         let values = history.op_values();
-        let mut starts = vec![0u32; history.key_count() + 1];
-        for (kind, key) in kinds.iter().zip(keys) {
-            if kind.is_write() {
-                starts[key.index() + 1] += 1;
-            }
-        }
-        for key in 0..history.key_count() {
-            starts[key + 1] += starts[key];
-        }
-        let total = starts[history.key_count()] as usize;
-        let mut next: Vec<u32> = starts[..history.key_count()].to_vec();
-        let none = Version { value: Value::NIL, txn: TxnId(u32::MAX), packed_op: 0 };
-        let mut versions = vec![none; total];
+        let written = kinds.iter().zip(keys).filter(|(kind, _)| kind.is_write());
+        let starts = group_starts(history.key_count(), written.map(|(_, &key)| key));
+        let mut next = starts.clone();
+        let mut versions = vec![NONE; starts[history.key_count()] as usize];
         let mut last_writes = LastWrites::default();
         for txn in history.txns() {
             let range = history.op_range(txn);
             last_writes.enter(history, range.clone());
-            for op in range {
+            for op in range.rev() {
                 let index = op as usize;
                 if !kinds[index].is_write() {
                     continue;
                 }
                 let slot = &mut next[keys[index].index()];
-                debug_assert!(op < FINAL, "operations fit in 31 bits");
-                let last = if last_writes.contains(history, op) { FINAL } else { 0 };
-                versions[*slot as usize] =
-                    Version { value: values[index], txn, packed_op: op | last };
+                let packed_op = Version::pack(OpId(op), last_writes.contains(history, op));
+                versions[*slot as usize] = Version { value: values[index], txn, packed_op };
                 *slot += 1;
             }
         }
         sort_groups(&starts, &mut versions);
         let values = versions.iter().map(|version| version.value).collect();
         Versions { starts, sorted: versions, values }
+    }
+
+    /// From writes that come sorted by value.
+    pub(super) fn of_sorted<I>(keys: usize, writes: impl Fn() -> I) -> Versions
+    where
+        I: Iterator<Item = (KeyId, Version)>,
+    {
+        let starts = group_starts(keys, writes().map(|(key, _)| key));
+        let mut next = starts.clone();
+        let mut sorted = vec![NONE; starts[keys] as usize];
+        for (key, version) in writes() {
+            let slot = &mut next[key.index()];
+            sorted[*slot as usize] = version;
+            *slot += 1;
+        }
+        let values = sorted.iter().map(|version| version.value).collect();
+        Versions { starts, sorted, values }
     }
 
     pub(super) fn of(&self, key: KeyId) -> &[Version] {
@@ -130,27 +152,21 @@ impl Versions {
         &self.sorted[place..place + length]
     }
 
-    /// Per key, the transactions that write it and are counted, ascending and each
-    /// once.
-    pub(super) fn writers(&self, counted: &[bool]) -> (Vec<u32>, Vec<TxnId>) {
-        let mut starts = Vec::with_capacity(self.starts.len());
-        let mut writers: Vec<TxnId> = Vec::with_capacity(self.sorted.len());
-        starts.push(0);
-        for pair in self.starts.windows(2) {
-            let first = writers.len();
-            let group = &self.sorted[pair[0] as usize..pair[1] as usize];
-            let txns = group.iter().filter(|it| it.is_final()).map(|it| it.txn);
-            writers.extend(txns.filter(|txn| counted[txn.index()]));
-            writers[first..].sort_unstable();
-            starts.push(writers.len() as u32);
-        }
-        writers.shrink_to_fit();
-        (starts, writers)
-    }
-
     pub(super) fn memory(&self) -> usize {
         self.starts.capacity() * 4 + self.sorted.capacity() * (size_of::<Version>() + 4)
     }
+}
+
+/// Where the group of each key starts, given the key of every member.
+pub(super) fn group_starts(keys: usize, members: impl Iterator<Item = KeyId>) -> Vec<u32> {
+    let mut starts = vec![0u32; keys + 1];
+    for key in members {
+        starts[key.index() + 1] += 1;
+    }
+    for key in 0..keys {
+        starts[key + 1] += starts[key];
+    }
+    starts
 }
 
 /// How many of these sorted values, none of which is less, are this one. Nearly
@@ -166,18 +182,22 @@ fn run(values: &[Value], value: Value) -> usize {
     }
 }
 
-/// Tells which writes of a transaction are its last of their keys. Short ones are
-/// searched, which is all in the cache; looking at the key's other versions is not.
+/// Tells which writes of a transaction are its last of their keys. Writes are asked
+/// about from last to first.
 #[derive(Default)]
-struct LastWrites {
+pub(super) struct LastWrites {
+    /// The keys of writes asked about so far.
+    later: KeyMarks,
     end: u32,
-    /// The last write of every key, for a long transaction only.
+    /// The last write of every key, for a long transaction only. Short ones are
+    /// searched if need be, which is all in the cache.
     last: HashMap<KeyId, u32>,
 }
 
 impl LastWrites {
-    fn enter(&mut self, history: &History, range: Range<u32>) {
+    pub(super) fn enter(&mut self, history: &History, range: Range<u32>) {
         const OPS_SHORT: usize = 64;
+        self.later = KeyMarks::default();
         self.end = range.end;
         self.last.clear();
         if range.len() > OPS_SHORT {
@@ -187,8 +207,13 @@ impl LastWrites {
     }
 
     #[inline]
-    fn contains(&self, history: &History, op: u32) -> bool {
+    pub(super) fn contains(&mut self, history: &History, op: u32) -> bool {
         let key = history.op_keys()[op as usize];
+        let mark = KeyMarks::of(key);
+        if !self.later.may_contain(mark) {
+            self.later.add(mark);
+            return true;
+        }
         if !self.last.is_empty() {
             return self.last.get(&key) == Some(&op);
         }

@@ -15,12 +15,12 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
     let mut reads = Vec::new();
     for read in recorded.done("read") {
         let Tree::Map(balances) = &read.value else {
-            return Err(Misfit { op: read.op, expected: "a map of accounts and balances" });
+            return Err(Misfit { op: read.op, expected: "a map of accounts and balances".into() });
         };
         reads.push((read.op, balances.as_slice()));
     }
     let Some(&(first, balances)) = reads.first() else {
-        return Ok(Finding::unknown("no account was ever read"));
+        return Ok(Finding::vacuous("no account was ever read"));
     };
     let accounts: BTreeSet<&Tree> = balances.iter().map(|(account, _)| account).collect();
     let total = match recorded.expectations.total {
@@ -59,7 +59,7 @@ fn sum(op: OpId, balances: &[(Tree, Tree)]) -> Result<i128, Misfit> {
         match balance {
             Tree::Int(number) => sum += number,
             Tree::Nil => {}
-            _ => return Err(Misfit { op, expected: "balances that are integers" }),
+            _ => return Err(Misfit { op, expected: "balances that are integers".into() }),
         }
     }
     Ok(sum)

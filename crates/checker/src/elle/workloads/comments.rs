@@ -52,17 +52,22 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         let seen = match (value, value.members()) {
             (Tree::Nil, _) => continue,
             (_, Some(members)) => members,
-            _ => return Err(Misfit { op: read.op, expected: "a sequence or set of comments" }),
+            _ => {
+                return Err(Misfit {
+                    op: read.op,
+                    expected: "a sequence or set of comments".into(),
+                });
+            }
         };
         if let Some(thread) = threads.get(&key) {
             problems.extend(missed(recorded, read, seen, thread));
         }
     }
     if reads == 0 {
-        return Ok(Finding::unknown("no comments were ever read"));
+        return Ok(Finding::vacuous("no comments were ever read"));
     }
     let counts = vec![("reads", reads), ("writes", writes().count())];
-    Ok(Finding::of(super::set::shorten(problems), counts))
+    Ok(Finding::of(problems, counts))
 }
 
 fn pair(value: &Tree) -> Option<(&Tree, &Tree)> {

@@ -43,7 +43,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         }
     }
     if groups.is_empty() {
-        return Ok(Finding::unknown("nothing was ever read"));
+        return Ok(Finding::vacuous("nothing was ever read"));
     }
     let mut problems = Vec::new();
     for (keys, snapshots) in &mut groups {
@@ -79,7 +79,7 @@ fn write_of(history: &History, txn: TxnId) -> Result<Option<KeyId>, Misfit> {
         [op] if history.op(op).kind == OpKind::Write => Ok(Some(history.op(op).key)),
         _ => match ops.iter().find(|op| !reads(op)) {
             None => Ok(None),
-            Some(&op) => Err(Misfit { op, expected: "one write, or reads only" }),
+            Some(&op) => Err(Misfit { op, expected: "one write, or reads only".into() }),
         },
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A workload is one row of [`WORKLOADS`] and one file. Each looks for one kind of
 //! mistake in what clients called and were told; none but the first three says
-//! anything about isolation in general. Where a test read nothing at all, the answer
-//! is unknown.
+//! anything about isolation in general. A test that read nothing passes most of them,
+//! as it does elle-cli's; the finding says so.
 
 mod bank;
 mod calls;
@@ -25,6 +25,11 @@ use crate::linearizable::{self, Reading};
 use crate::verdict::Verdict;
 use calls::{Call, calls};
 use isolde_history::{History, OpId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// As many problems of one name are told one by one.
+const SHOWN_MAX: usize = 8;
 
 /// A workload that elle-cli knows.
 pub struct JepsenWorkload {
@@ -93,18 +98,25 @@ pub struct Finding {
     pub anomalies: Vec<Anomaly>,
     /// Numbers that tell how much was tested.
     pub counts: Vec<(&'static str, usize)>,
+    /// Why the answer says nothing about the database, if so.
+    pub vacuous: Option<&'static str>,
 }
 
 impl Finding {
     /// Valid if there are no problems.
     fn of(problems: Vec<Problem>, counts: Vec<(&'static str, usize)>) -> Finding {
         let valid = if problems.is_empty() { Valid::True } else { Valid::False };
-        Finding { valid, problems, anomalies: Vec::new(), counts }
+        Finding { valid, problems, anomalies: Vec::new(), counts, vacuous: None }
+    }
+
+    /// Valid because there was nothing to look at.
+    fn vacuous(reason: &'static str) -> Finding {
+        Finding { vacuous: Some(reason), ..Finding::of(Vec::new(), Vec::new()) }
     }
 
     fn unknown(reason: impl Into<String>) -> Finding {
         let valid = Valid::Unknown(reason.into());
-        Finding { valid, problems: Vec::new(), anomalies: Vec::new(), counts: Vec::new() }
+        Finding { valid, ..Finding::of(Vec::new(), Vec::new()) }
     }
 }
 
@@ -125,7 +137,7 @@ pub struct Misfit {
     /// The operation.
     pub op: OpId,
     /// What it should have been.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
 }
 
 /// A history being looked at.
@@ -152,10 +164,31 @@ impl JepsenWorkload {
     ) -> Result<Finding, Misfit> {
         let calls = if self.functions.is_empty() { Vec::new() } else { calls(history) };
         if let Some(call) = calls.iter().find(|call| !self.functions.contains(&call.function)) {
-            return Err(Misfit { op: call.op, expected: "functions" });
+            let expected = self.functions.join(" or ").into();
+            return Err(Misfit { op: call.op, expected });
         }
-        (self.check)(&Recorded { history, calls, expectations, limits })
+        let recorded = Recorded { history, calls, expectations, limits };
+        let finding = (self.check)(&recorded)?;
+        Ok(Finding { problems: shortened(finding.problems), ..finding })
     }
+}
+
+/// The first problems of each name; the rest is counted in one more.
+fn shortened(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut shown = Vec::new();
+    for problem in problems {
+        let count = counts.entry(problem.name).or_default();
+        *count += 1;
+        if *count <= SHOWN_MAX {
+            shown.push(problem);
+        }
+    }
+    for (name, count) in counts.into_iter().filter(|&(_, count)| count > SHOWN_MAX) {
+        let text = format!("{} more like these", count - SHOWN_MAX);
+        shown.push(Problem { name, ops: Vec::new(), text });
+    }
+    shown
 }
 
 impl<'a> Recorded<'a> {
@@ -175,12 +208,11 @@ impl<'a> Recorded<'a> {
             Some(Verdict::Satisfied(_)) => Ok(Finding::of(Vec::new(), counts)),
             Some(Verdict::Violated(violated)) => Ok(Finding {
                 valid: Valid::False,
-                problems: Vec::new(),
                 anomalies: violated.anomalies,
-                counts,
+                ..Finding::of(Vec::new(), counts)
             }),
             Some(Verdict::Unknown(reason)) => Ok(Finding::unknown(reason.to_string())),
-            None => Err(Misfit { op: OpId(0), expected }),
+            None => Err(Misfit { op: OpId(0), expected: expected.into() }),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
     let mut problems = Vec::new();
     let (mut reads, mut whole, mut none) = (0, 0, 0);
     for read in recorded.done("read") {
-        let misfit = Misfit { op: read.op, expected: "`[key [part …]]`" };
+        let misfit = Misfit { op: read.op, expected: "`[key [part …]]`".into() };
         let Tree::Sequence(pair) = &read.value else { return Err(misfit) };
         let [key, Tree::Sequence(parts)] = pair.as_slice() else { return Err(misfit) };
         reads += 1;
@@ -34,8 +34,8 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         }
     }
     if reads == 0 {
-        return Ok(Finding::unknown("no key was ever read"));
+        return Ok(Finding::vacuous("no key was ever read"));
     }
     let counts = vec![("reads", reads), ("all", whole), ("none", none)];
-    Ok(Finding::of(super::set::shorten(problems), counts))
+    Ok(Finding::of(problems, counts))
 }

@@ -9,15 +9,12 @@ use super::{Finding, Misfit, Problem, Recorded};
 use hashbrown::HashSet;
 use isolde_history::Tree;
 
-/// As many elements are named one by one.
-const SHOWN_MAX: usize = 8;
-
 pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
     let Some(last) = recorded.done("read").last().filter(|read| read.value != Tree::Nil) else {
         return Ok(Finding::unknown("the set was never read"));
     };
     let Some(members) = last.value.members() else {
-        return Err(Misfit { op: last.op, expected: "a sequence or set of elements" });
+        return Err(Misfit { op: last.op, expected: "a sequence or set of elements".into() });
     };
     let read: HashSet<&Tree> = members.iter().collect();
     let tried: HashSet<&Tree> =
@@ -44,24 +41,5 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         }
     }
     let counts = vec![("attempts", tried.len()), ("added", counted.len()), ("read", read.len())];
-    Ok(Finding::of(shorten(problems), counts))
-}
-
-/// The first problems of each name; the rest is counted in the last of them.
-pub(super) fn shorten(problems: Vec<Problem>) -> Vec<Problem> {
-    let mut short: Vec<Problem> = Vec::new();
-    for problem in problems {
-        let same: Vec<usize> =
-            (0..short.len()).filter(|&at| short[at].name == problem.name).collect();
-        match same.get(SHOWN_MAX) {
-            None => short.push(problem),
-            Some(&last) => {
-                short[last].ops.truncate(1);
-                let more = short[last].text.strip_suffix(" more like these");
-                let more: usize = more.and_then(|number| number.parse().ok()).unwrap_or(1);
-                short[last].text = format!("{} more like these", more + 1);
-            }
-        }
-    }
-    short
+    Ok(Finding::of(problems, counts))
 }

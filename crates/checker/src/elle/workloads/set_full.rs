@@ -13,7 +13,6 @@
 //! size of all reads.
 
 use super::calls::Call;
-use super::set::shorten;
 use super::{Finding, Misfit, Problem, Recorded};
 use hashbrown::HashMap;
 use isolde_history::{ALWAYS, NEVER, OpId, Time, Tree};
@@ -37,7 +36,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
             continue;
         }
         let Some(members) = read.value.members() else {
-            return Err(Misfit { op: read.op, expected: "a sequence or set of elements" });
+            return Err(Misfit { op: read.op, expected: "a sequence or set of elements".into() });
         };
         for member in members {
             let Some(element) = elements.by_value.get(member).map(|&at| &mut elements.all[at])
@@ -81,7 +80,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
     if problems.is_empty() && stable == 0 {
         return Ok(Finding { counts, ..Finding::unknown("no element was read and stayed") });
     }
-    Ok(Finding::of(shorten(problems), counts))
+    Ok(Finding::of(problems, counts))
 }
 
 fn missed(element: &Element<'_>, read: &Call<'_>, name: &'static str) -> Problem {

@@ -147,7 +147,7 @@ impl Reader<'_> {
             line.punctuation(b'=', "`=` and an initial value")?;
             let value = self.value(line)?;
             match name {
-                None => self.builder.initial_default(value),
+                None => self.builder.declare_initial_default(value),
                 Some(name) => {
                     let key = self.builder.key(name);
                     self.builder.initial(key, value);

@@ -1,0 +1,55 @@
+//! `isolde-bench strong` runs to its end, on histories too small to measure.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn every_check_of_the_strong_page_ends_as_it_should() {
+    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
+    let isolde = bench.with_file_name("isolde");
+    if !isolde.exists() {
+        println!("skipped: no isolde beside isolde-bench");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strong");
+    // What an earlier run left would be measured instead.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    let page = folder.join("page.md");
+    let status = Command::new(bench)
+        .args(["strong", "--scale", "1000", "--runs", "1", "--growth-max", "250000"])
+        .args(["--timeout", "10s", "--data", "no-such-folder", "--isolde"])
+        .arg(&isolde)
+        .arg("--histories")
+        .arg(&folder)
+        .arg("--output")
+        .arg(&page)
+        .status()
+        .expect("a program");
+    assert!(status.success(), "{status}");
+    let text = fs::read_to_string(&page).expect("the page");
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+    assert_eq!(
+        headings,
+        [
+            "# Benchmarks of the strong levels",
+            "## Bars",
+            "## Hidden faults",
+            "## Choices",
+            "## Growth",
+        ]
+    );
+    let rows = |line: &&str| line.starts_with("| ");
+    // The last cell stays empty where nothing is wrong and no bar applies.
+    let wrong: Vec<&str> = (text.lines().filter(rows))
+        .filter(|row| {
+            ["satisfied |", "violated |", "unknown |", "failed |", "killed |"]
+                .iter()
+                .any(|end| row.ends_with(end))
+        })
+        .collect();
+    assert_eq!(wrong, Vec::<&str>::new());
+    // Headers, 24 bars, 16 checks around hidden faults, 4 counts, 3 times 2 sizes.
+    assert_eq!(text.lines().filter(rows).count(), 4 + 24 + 16 + 4 + 6);
+}

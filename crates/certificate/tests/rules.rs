@@ -1,0 +1,352 @@
+//! One small proof for every rule, witness and kind of reading; and each of them with any word
+//! changed is refused, unless what it says then is also true.
+
+use isolde_certificate::{Certificate, Extent, Fingerprint, Refused, read, verify};
+use isolde_history::Source;
+use isolde_history::format::parse_text;
+
+/// What the verifier says to a proof of one level.
+fn verdict(history: &str, claim: &str, proof: &str) -> Result<Extent, String> {
+    let history = parse_text(history).unwrap_or_else(|error| panic!("{error}\n{history}"));
+    let (_, level) = claim.split_once(' ').expect("a verdict and a level");
+    let Fingerprint { hash, sessions, transactions, operations } = Fingerprint::of(&history);
+    let text = format!(
+        "isolde-certificate 1\nhistory {hash:032x} sessions {sessions} transactions {transactions} \
+         operations {operations}\nclaims 1\nclaim {claim}\nlevels {level}\n{proof}\nend\n"
+    );
+    let certificate: Certificate =
+        read(&mut Source::from_bytes("c", text.as_bytes())).map_err(|error| error.to_string())?;
+    let mut results = verify(&certificate, &history).expect("the same history");
+    results.remove(0).map_err(|Refused(why)| why)
+}
+
+/// The proof with one word replaced by another that could stand there.
+fn mutants(proof: &str) -> Vec<String> {
+    let lines: Vec<&str> = proof.lines().collect();
+    let mut mutants = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let words: Vec<&str> = line.split(' ').collect();
+        for (number, word) in words.iter().enumerate() {
+            let letters: Vec<&str> = match word.chars().next() {
+                Some('0'..='9') => vec![""],
+                Some('+') => {
+                    let other = word.replacen('+', "-", 1);
+                    mutants.push(proof.replacen(word, &other, 1));
+                    continue;
+                }
+                Some('b' | 'c') if word[1..].parse::<u32>().is_ok() => vec!["b", "c"],
+                _ => continue,
+            };
+            let others =
+                letters.iter().flat_map(|letter| (0..7).map(move |it| format!("{letter}{it}")));
+            for other in others.filter(|other| other != word) {
+                let mut words: Vec<String> = words.iter().map(ToString::to_string).collect();
+                words[number] = other;
+                let mut lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+                lines[place] = words.join(" ");
+                mutants.push(lines.join("\n"));
+            }
+        }
+        let without: Vec<&str> = [&lines[..place], &lines[place + 1..]].concat();
+        mutants.push(without.join("\n"));
+    }
+    mutants
+}
+
+/// The proof is accepted, and of its mutants only those in `also`.
+#[track_caller]
+fn check(history: &str, claim: &str, proof: &str, also: &[&str]) {
+    let proof: Vec<&str> = proof.lines().map(str::trim).collect();
+    let proof = proof.join("\n");
+    if let Err(why) = verdict(history, claim, &proof) {
+        panic!("refused: {why}");
+    }
+    let mut accepted = mutants(&proof);
+    accepted.retain(|mutant| verdict(history, claim, mutant).is_ok());
+    accepted.dedup();
+    let also: Vec<String> = also
+        .iter()
+        .map(|mutant| mutant.lines().map(str::trim).collect::<Vec<_>>().join("\n"))
+        .collect();
+    assert_eq!(accepted, also);
+}
+
+const WRITE_SKEW: &str = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\n";
+
+#[test]
+fn write_skew_is_a_cycle_of_initial_reads() {
+    check(
+        WRITE_SKEW,
+        "violated serializable",
+        "step c0 c1 initial-read 0 0
+         step c1 c0 initial-read 2 1
+         cycle 0 1",
+        &[],
+    );
+}
+
+#[test]
+fn write_skew_is_a_snapshot() {
+    check(WRITE_SKEW, "satisfied snapshot-isolation", "events b0 b1 c0 c1", &[]);
+    assert!(verdict(WRITE_SKEW, "satisfied snapshot-isolation", "events b0 b1 c1 c0").is_ok());
+    let serial = verdict(WRITE_SKEW, "satisfied snapshot-isolation", "events b0 c0 b1 c1");
+    let why =
+        "event 2, b1: operation 2 reads key 1: it saw another version than the one that is there";
+    assert_eq!(serial, Err(why.into()));
+}
+
+#[test]
+fn a_lost_update_has_no_order_of_its_writers() {
+    let history = "A: r(x,nil) w(x,1)\nB: r(x,nil) w(x,2)\n";
+    let proof = "step b0 c1 initial-read 0 0
+         step b1 c0 initial-read 2 0
+         step c0 b1 pair 0 0
+         step c1 b0 pair 0 1
+         cycle 2 3";
+    // Either pair contradicts the other's premise, too.
+    check(
+        history,
+        "violated snapshot-isolation",
+        proof,
+        &[
+            "step b0 c1 initial-read 0 0
+             step b1 c0 initial-read 2 0
+             step c0 b1 pair 0 0
+             step c1 b0 pair 0 1
+             cycle 0 3",
+            "step b0 c1 initial-read 0 0
+             step b1 c0 initial-read 2 0
+             step c0 b1 pair 0 0
+             step c1 b0 pair 0 1
+             cycle 2 1",
+        ],
+    );
+    check(history, "satisfied prefix", "events b0 b1 c0 c1", &[]);
+    assert_eq!(
+        verdict(history, "satisfied snapshot-isolation", "events b0 b1 c0 c1"),
+        Err("event 3, c1: transaction 0 committed key 0 after it began".into())
+    );
+}
+
+#[test]
+fn sessions_order_commits_and_begins() {
+    let history = "A: w(x,1)\nA: r(x,nil)\n";
+    check(
+        history,
+        "violated session-serializable",
+        "step c0 c1 session
+         step c1 c0 initial-read 1 0
+         cycle 0 1",
+        &[],
+    );
+    check(history, "satisfied serializable", "events c1 c0", &[]);
+    assert_eq!(
+        verdict(history, "satisfied session-serializable", "events c1 c0"),
+        Err("event 1, c0: a later transaction of its session has begun before".into())
+    );
+}
+
+#[test]
+fn real_time_orders_what_does_not_overlap() {
+    let history = "A @1..2: w(x,1)\nB @3..4: r(x,nil)\n";
+    check(
+        history,
+        "violated strict-serializable",
+        "step c0 c1 real-time
+         step c1 c0 initial-read 1 0
+         cycle 0 1",
+        &[],
+    );
+    assert_eq!(
+        verdict(history, "satisfied strict-serializable", "events c1 c0"),
+        Err("event 1, c0: transaction 1 was invoked after it completed".into())
+    );
+}
+
+#[test]
+fn who_was_visible_was_overwritten_and_who_came_later_was_not_seen() {
+    // A and B wrote x; C saw both ways round through y.
+    let history = "A: w(x,1) w(y,1)\nB: r(y,1) w(x,2)\nC: r(x,2) w(z,1)\nD: r(z,1) r(x,1)\n";
+    check(
+        history,
+        "violated serializable",
+        "step c0 c1 reads-from 2 1
+         step c1 c2 reads-from 4 0
+         step c2 c3 reads-from 6 2
+         step c1 c0 visible 7 0 1 2
+         cycle 0 3",
+        &[],
+    );
+    check(
+        history,
+        "violated serializable",
+        "step c0 c1 reads-from 2 1
+         step c1 c2 reads-from 4 0
+         step c2 c3 reads-from 6 2
+         step c3 c1 anti-dependency 7 0 0
+         cycle 1 2 3",
+        &[],
+    );
+}
+
+#[test]
+fn lists_and_given_orders_order_their_writers() {
+    check(
+        "A: a(l,1) r(m,[2])\nB: r(l,[1]) a(m,2)\n",
+        "violated adya-read-committed",
+        "step c0 c1 reads-from 2 0
+         step c1 c0 reads-from 1 1
+         cycle 0 1",
+        &[],
+    );
+    check(
+        "A: a(l,1) a(m,1)\nB: a(l,2) a(m,2)\nC: r(l,[1 2]) r(m,[2])\n",
+        "violated read-uncommitted",
+        "step c0 c1 list-order 4 0
+         step c1 c0 list-order 5 1
+         cycle 0 1",
+        &[],
+    );
+    check(
+        "A: w(x,1) w(y,1)\nB: w(x,2) w(y,2)\norder x: 1 2\norder y: 2 1\n",
+        "violated read-uncommitted",
+        "step c0 c1 given-order 0
+         step c1 c0 given-order 1
+         cycle 0 1",
+        &[],
+    );
+}
+
+#[test]
+fn a_search_decides_what_is_open() {
+    check(
+        "A: w(x,1)\nB: w(x,1)\nC: r(x,nil) r(x,1)\n",
+        "violated serializable",
+        "step c2 c0 initial-read 2 0
+         step c2 c1 initial-read 2 0
+         variable origin 3 0 0
+         variable origin 3 0 1
+         clause one-origin 3 0
+         clause cycle +0:c0:c2 0
+         clause cycle +1:c1:c2 1
+         clause lemma",
+        &[],
+    );
+    check(
+        "A: w(x,1) w(y,1)\nB: w(x,2) w(y,2)\nC: r(x,1) r(y,2)\nD: r(x,2) r(y,1)\n",
+        "violated serializable",
+        "step c0 c2 reads-from 4 0
+         step c1 c2 reads-from 5 1
+         variable order 0 0 1
+         variable order 1 0 1
+         clause cycle +0:c2:c1 1
+         clause cycle -1:c2:c0 0
+         clause cycle -0:c1:c0 +1:c0:c1
+         clause lemma",
+        &[],
+    );
+}
+
+#[test]
+fn readings_name_their_operations() {
+    let committed = "violated adya-read-committed";
+    check("A: r(x,7)\n", committed, "reading thin-air-read 0 0", &[]);
+    check("A: w(x,1) aborted\nB: r(x,1)\n", committed, "reading aborted-read 0 1 0", &[]);
+    check("A: w(x,1) w(x,2)\nB: r(x,1)\n", committed, "reading intermediate-read 0 2 0 1", &[]);
+    check("A: r(x,1) w(x,1)\n", committed, "reading future-read 0 0 1", &[]);
+    check("A: w(x,1) r(x,nil)\n", committed, "reading not-my-own-write 0 1 0", &[]);
+    check("A: w(x,1) w(x,2) r(x,1)\n", committed, "reading not-my-last-write 0 2 1", &[]);
+    check(
+        "A: w(x,1)\nB: r(x,nil) r(x,1)\n",
+        "violated read-atomic",
+        "reading non-repeatable-read 0 1 2",
+        &[],
+    );
+    check(
+        "A: a(l,1)\nB: r(l,[1 1])\n",
+        "violated read-uncommitted",
+        "reading duplicate-elements 0 1",
+        &[],
+    );
+    check(
+        "A: a(l,1)\nB: a(l,2)\nC: r(l,[1])\nD: r(l,[2])\n",
+        "violated read-uncommitted",
+        "reading incompatible-order 0 2 3",
+        &[],
+    );
+    check(
+        "A: a(l,1) a(l,2)\nB: r(l,[2 1])\n",
+        "violated read-uncommitted",
+        "reading incompatible-order 0 2 0 1",
+        &[],
+    );
+    check(
+        "A: w(x,1)\nB: p(all; ; x=1)\n",
+        "violated snapshot-isolation",
+        "reading result-set-mismatch 0 1 0",
+        &[],
+    );
+}
+
+#[test]
+fn commit_orders_need_an_origin_for_reads_of_repeated_values() {
+    let history = "A: w(x,1)\nB: w(x,1)\nC: r(x,1)\n";
+    check(
+        history,
+        "satisfied causal",
+        "commits 0 1 2\norigin 2 0 1",
+        &["commits 0 1 2\norigin 2 0 0"],
+    );
+    assert_eq!(
+        verdict(history, "satisfied causal", "commits 0 1 2"),
+        Err("operation 2 reads key 0: it has several possible origins".into())
+    );
+}
+
+#[test]
+fn parallel_snapshots_may_disagree_and_lose_no_update() {
+    let fork = "A: w(x,1)\nB: w(y,1)\nC: r(x,1) r(y,nil)\nD: r(x,nil) r(y,1)\n";
+    let claim = "satisfied parallel-snapshot-isolation";
+    assert!(verdict(fork, claim, "commits 0 1 2 3").is_ok());
+    let lost = "A: r(x,nil) w(x,1)\nB: r(x,nil) w(x,2)\n";
+    assert_eq!(
+        verdict(lost, claim, "commits 0 1"),
+        Err("transaction 1 read key 0 and missed transaction 0, on which it depends".into())
+    );
+}
+
+#[test]
+fn a_proof_settles_only_what_follows_from_its_level() {
+    let history = parse_text(WRITE_SKEW).unwrap();
+    let Fingerprint { hash, .. } = Fingerprint::of(&history);
+    let text = |levels: &str| {
+        format!(
+            "isolde-certificate 1\nhistory {hash:032x} sessions 2 transactions 2 operations 4\n\
+             claims 1\nclaim satisfied snapshot-isolation\nlevels {levels}\nevents b0 b1 c0 c1\nend\n"
+        )
+    };
+    let result = |levels: &str| {
+        let text = text(levels);
+        let certificate = read(&mut Source::from_bytes("c", text.as_bytes())).unwrap();
+        verify(&certificate, &history).unwrap().remove(0).map_err(|Refused(why)| why)
+    };
+    assert_eq!(result("update-atomic adya-read-committed"), Ok(Extent::Events(4)));
+    let refused = |why: &str| Err(why.to_string());
+    assert_eq!(
+        result("serializable"),
+        refused("a proof about snapshot-isolation does not settle serializable")
+    );
+    assert_eq!(
+        result("causal"),
+        refused("a proof about snapshot-isolation does not settle causal")
+    );
+    assert_eq!(result("perfection"), refused("there is no level perfection"));
+    assert_eq!(
+        result("prefix"),
+        refused("a proof about snapshot-isolation does not settle prefix")
+    );
+    assert_eq!(
+        result("snapshot-isolation snapshot-isolation"),
+        refused("snapshot-isolation stands there twice")
+    );
+}

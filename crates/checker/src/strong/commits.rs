@@ -1,0 +1,324 @@
+//! Levels of one order of commits that take a search: what the two have in common.
+//!
+//! A transaction is one node. The graph has what every order contains: reads-from and
+//! known version order. The first order is a guess that follows session order and
+//! anti-dependencies where it can, although the levels have neither. What such an order
+//! gets wrong although the graph decides it becomes an edge of the graph; what is left
+//! is decided by the solver, asked only about what its order gets wrong.
+
+use super::cycle::{Premises, Step, core, short_cycle};
+use super::explain::Explainer;
+use super::graph::{Derived, Edges, Graph, Rule, Why};
+use super::likely::Likely;
+use super::model::{Model, Node};
+use super::proof::ProofBuilder;
+use super::questions::{Asking, Inquiry, Questions, Sorted};
+use super::repeated::{Repeated, repeated_reads};
+use super::search::known_edges;
+use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
+use super::versions::{INITIAL_SLOT, NO_SLOT, ShownBy, Versions};
+use super::{Options, in_order, limit, open_pairs};
+use crate::anomaly::{self, Anomaly};
+use crate::check::{Limits, Stage};
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use hashbrown::HashSet;
+use isolde_certificate::Derivation;
+use isolde_history::{History, Index, ReadId, TxnId};
+use std::sync::Arc;
+
+/// What such a level means.
+pub(super) trait CommitLevel: Asking + Sized {
+    /// Its row; only what its reads are protected from differs.
+    fn model() -> &'static Model;
+
+    /// Adds what follows from single transactions; a verdict if they contradict it.
+    fn begin(commits: &mut Commits<'_>) -> Option<Verdict>;
+
+    /// Whether a writer that every order puts before a reader must be seen by it, so
+    /// that it also precedes the writer whose version was read.
+    fn must_see(commits: &Commits<'_>, other: TxnId, reader: TxnId) -> bool;
+
+    /// The proof that the reader of an initial version had to see a later one, given a
+    /// path from its writer to the reader.
+    fn missed_first(commits: &Commits<'_>, read: ReadId, path: &[Step]) -> Verdict;
+
+    /// What a cycle of the graph is called.
+    fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly;
+
+    /// Asks the solver about the orders of these commits.
+    fn asking(commits: &Commits<'_>) -> Self;
+}
+
+/// A history at such a level.
+pub(super) struct Commits<'a> {
+    pub(super) model: &'static Model,
+    pub(super) versions: &'a Versions<'a>,
+    pub(super) repeated: &'a [Repeated],
+    pub(super) limits: &'a Limits<'a>,
+    /// What every order contains.
+    pub(super) graph: Graph,
+    /// What orders contain if they can.
+    likely: Graph,
+    derived: HashSet<(Node, Node)>,
+}
+
+/// Decides a level, given that no read is wrong by itself at it.
+pub(super) fn decide<L: CommitLevel>(
+    (history, index): (&History, &Index),
+    options: Options,
+    limits: &Limits<'_>,
+) -> Verdict {
+    let model = L::model();
+    (limits.observe)(Stage::Infer);
+    let versions = Versions::new(history, index, model, options.sources);
+    let (pairs, open_keys) = open_pairs(&versions);
+    (limits.observe)(Stage::Versions { pairs, open_keys });
+    let repeated = match repeated_reads(model, &versions) {
+        Ok(repeated) => repeated,
+        Err(reason) => return Verdict::Unknown(Unknown::Unsupported(reason)),
+    };
+    Commits::new(model, &versions, &repeated, limits).run::<L>()
+}
+
+/// Known steps of version orders, without what they mean for readers.
+struct VersionSteps<'a>(&'a Versions<'a>);
+
+impl Edges for VersionSteps<'_> {
+    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+        let versions = self.0;
+        if versions.index.steps().is_empty() {
+            return;
+        }
+        for slot in 0..versions.index.writers().len() as u32 {
+            for link in versions.links(slot) {
+                if let ShownBy::Step(step) = link.shown_by {
+                    let after = versions.writer(link.after);
+                    emit(versions.writer(slot).0, after.0, Why::Step(step));
+                }
+            }
+        }
+    }
+}
+
+/// What came of looking for edges that follow.
+enum Forced {
+    Nothing,
+    Edges,
+    Verdict(Verdict),
+}
+
+impl<'a> Commits<'a> {
+    fn new(
+        model: &'static Model,
+        versions: &'a Versions<'a>,
+        repeated: &'a [Repeated],
+        limits: &'a Limits<'a>,
+    ) -> Self {
+        let (history, index) = (versions.history, versions.index);
+        let txns = history.txn_count();
+        let reads = ReadsFrom { model, history, index };
+        let graph = Graph::new(model, txns, txns, &[&reads, &VersionSteps(versions)]);
+        let none = HashSet::new();
+        let session = SessionOrder { model, history, index, given_up: &none };
+        let version_order = VersionOrder { model, versions };
+        let initial = Initial::new(model, versions, txns as Node);
+        let nodes = txns + initial.node_count();
+        let likely = Graph::new(model, txns, nodes, &[&session, &version_order, &initial]);
+        Commits { model, versions, repeated, limits, graph, likely, derived: HashSet::new() }
+    }
+
+    fn run<L: CommitLevel>(mut self) -> Verdict {
+        if let Some(verdict) = L::begin(&mut self) {
+            return verdict;
+        }
+        loop {
+            (self.limits.observe)(Stage::Witness);
+            let (certain, history) = (&self.graph, self.versions.history);
+            let order = match (Likely { certain, likely: &self.likely, history }).sorted() {
+                Ok(order) => order,
+                Err(stuck) => return self.cyclic::<L>(&stuck),
+            };
+            if let Some(halt) = self.halt() {
+                return halt;
+            }
+            match self.force::<L>(&order) {
+                Forced::Nothing => return self.solve::<L>(&order),
+                Forced::Edges => {}
+                Forced::Verdict(verdict) => return verdict,
+            }
+        }
+    }
+
+    /// Adds an edge that follows from others, once.
+    pub(super) fn derive(&mut self, derived: Derived) -> bool {
+        let is_new = self.derived.insert((derived.from, derived.to));
+        if is_new {
+            self.graph.derive(derived);
+        }
+        is_new
+    }
+
+    /// Edges that the graph decides and an order gets wrong: a reader read one version,
+    /// and in every order a writer of a later one precedes it that it must see.
+    fn force<L: CommitLevel>(&mut self, order: &[Node]) -> Forced {
+        let versions = self.versions;
+        let mut positions = vec![0; order.len()];
+        for (position, &node) in order.iter().enumerate() {
+            positions[node as usize] = position as u32;
+        }
+        let sorted = Sorted::new(versions, &positions);
+        let mut behind = Behind::new(order.len());
+        let mut found: Vec<Derived> = Vec::new();
+        for reader in versions.history.txns() {
+            let reads = versions.index.read_range(reader).map(ReadId);
+            let at = positions[reader.index()];
+            let missed = |read: ReadId| {
+                let seen = versions.seen[read.0 as usize];
+                let later = match seen {
+                    NO_SLOT => &[],
+                    _ => sorted.after(versions.index.read(read).key, seen),
+                };
+                let place = move |slot: u32| (versions.writer(slot), slot);
+                let earlier = later.iter().map(move |&slot| place(slot));
+                let positions = &positions;
+                earlier.take_while(move |(writer, _)| positions[writer.index()] < at)
+            };
+            let firsts = reads.clone().filter_map(|read| missed(read).next());
+            let Some(low) = firsts.map(|(writer, _)| positions[writer.index()]).min() else {
+                continue;
+            };
+            behind.find(&self.graph, reader.0, (low, &positions));
+            for read in reads {
+                let seen = versions.seen[read.0 as usize];
+                for (writer, slot) in missed(read) {
+                    if !behind.has(writer.0) || !L::must_see(self, writer, reader) {
+                        continue;
+                    }
+                    if seen == INITIAL_SLOT {
+                        return Forced::Verdict(self.missed_first::<L>(read, writer));
+                    }
+                    let (from, to) = (writer.0, versions.writer(seen).0);
+                    found.push(Derived { from, to, rule: Rule::Visible { read, other: slot } });
+                }
+            }
+        }
+        let mut added = false;
+        for derived in found {
+            added |= self.derive(derived);
+        }
+        if added { Forced::Edges } else { Forced::Nothing }
+    }
+
+    fn missed_first<L: CommitLevel>(&self, read: ReadId, writer: TxnId) -> Verdict {
+        (self.limits.observe)(Stage::Explain);
+        let reader = self.versions.reader(read);
+        let path = self.premises().path(writer.0, reader.0, u32::MAX);
+        L::missed_first(self, read, &path)
+    }
+
+    fn solve<L: CommitLevel>(&self, order: &[Node]) -> Verdict {
+        (self.limits.observe)(Stage::Solve);
+        let mut solver = acyclic::Solver::new(order, known_edges(&self.graph))
+            .expect("an order that every edge agrees with");
+        let questions = Questions::new(self, &mut solver);
+        let mut inquiry = Inquiry { questions, level: L::asking(self) };
+        let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
+        let limits = acyclic::Limits {
+            stop: self.limits.stop,
+            memory_bytes_max: self.limits.working_bytes_max.map(|most| most.saturating_sub(used)),
+            conflicts_max: None,
+        };
+        let answer = solver.solve(&mut inquiry, &limits);
+        let counts = solver.statistics();
+        (self.limits.observe)(Stage::Solved {
+            choices: counts.choices,
+            conflicts: counts.conflicts,
+        });
+        match answer {
+            acyclic::Answer::Satisfied => {
+                let nodes = in_order(solver.positions()).into_iter().map(TxnId);
+                let counted = nodes.filter(|&txn| self.versions.index.is_counted(txn));
+                Verdict::Satisfied(Satisfied::Order(counted.collect()))
+            }
+            acyclic::Answer::Violated(refutation) => {
+                (self.limits.observe)(Stage::Explain);
+                let asked = inquiry.questions.asked;
+                let anomaly = anomaly::of_cases(self.explainer().cases(&refutation, &asked));
+                let proof = asked
+                    .is_provable(&refutation)
+                    .then(|| self.prover().of_search(&refutation, &asked));
+                violated(anomaly, proof)
+            }
+            acyclic::Answer::Stopped(stop) => limit(stop),
+        }
+    }
+
+    fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {
+        (self.limits.observe)(Stage::Explain);
+        let steps = short_cycle(&self.graph, &core(&self.graph, stuck));
+        violated(L::anomaly(self, &steps), Some(self.prover().of_cycle(&steps)))
+    }
+
+    pub(super) fn premises(&self) -> Premises<'_> {
+        Premises { graph: &self.graph, clocks: None }
+    }
+
+    pub(super) fn explainer(&self) -> Explainer<'_> {
+        Explainer { model: self.model, versions: self.versions, premises: self.premises() }
+    }
+
+    pub(super) fn prover(&self) -> ProofBuilder<'_> {
+        ProofBuilder::new(self.model, self.versions, self.premises())
+    }
+
+    /// A verdict if a limit is reached.
+    fn halt(&self) -> Option<Verdict> {
+        if (self.limits.stop)() {
+            return Some(limit(acyclic::Stop::Asked));
+        }
+        let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
+        let most = self.limits.working_bytes_max?;
+        (used > most).then(|| limit(acyclic::Stop::Memory))
+    }
+}
+
+/// A violation and its proof, if there is one.
+pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
+    Verdict::Violated(Violated {
+        anomalies: vec![anomaly],
+        settled_by: None,
+        proof: proof.map(Arc::new),
+    })
+}
+
+/// Nodes that lead to one node, as far as a position.
+struct Behind {
+    /// Per node, the last search that met it.
+    met_in: Vec<u32>,
+    searches: u32,
+    open: Vec<Node>,
+}
+
+impl Behind {
+    fn new(nodes: usize) -> Self {
+        Behind { met_in: vec![0; nodes], searches: 0, open: Vec::new() }
+    }
+
+    fn find(&mut self, graph: &Graph, end: Node, (low, positions): (u32, &[u32])) {
+        self.searches += 1;
+        self.open.push(end);
+        while let Some(node) = self.open.pop() {
+            for from in graph.before(node) {
+                let met_in = &mut self.met_in[from as usize];
+                if *met_in != self.searches && positions[from as usize] >= low {
+                    *met_in = self.searches;
+                    self.open.push(from);
+                }
+            }
+        }
+    }
+
+    fn has(&self, node: Node) -> bool {
+        self.met_in[node as usize] == self.searches
+    }
+}

@@ -1,0 +1,192 @@
+//! How many choices a history leaves, before and after saturation.
+//!
+//! Counted as PolySI's Table 3 does, so that the two can be compared: a *constraint* is
+//! two transactions that write the same key, and its *dependencies* are the edges of
+//! both of its sides: from each writer to the other, and from each reader of the one to
+//! the other. The initial state is no transaction.
+
+use super::clocks::Clocks;
+use super::runs::Runs;
+use super::saturate::{Saturated, Saturation};
+use super::versions::{Slot, Versions};
+use super::{CLOCK_BYTES_MAX, Decision, Model, Options, guess, repeated_reads};
+use crate::check::Limits;
+use crate::level::Level;
+use hashbrown::HashSet;
+use isolde_history::{History, Index, KeyId};
+use std::ops::AddAssign;
+
+/// Choices between two orders of versions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Constraints {
+    /// Pairs of transactions that write the same key.
+    pub pairs: u64,
+    /// Edges that depend on them.
+    pub dependencies: u64,
+}
+
+impl AddAssign for Constraints {
+    fn add_assign(&mut self, other: Constraints) {
+        self.pairs += other.pairs;
+        self.dependencies += other.dependencies;
+    }
+}
+
+/// What a history leaves open at a strong level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// All pairs.
+    pub before: Constraints,
+    /// Those of keys whose order read-modify-writes, lists or given orders do not show.
+    pub open: Constraints,
+    /// Those that saturation leaves undecided: what a solver would have to decide.
+    pub after: Constraints,
+}
+
+/// Counts the choices that a history leaves at a level, with session order where the
+/// level has it. `None` if the level is not a strong one, if values repeat, or if
+/// known edges alone already refute it.
+///
+/// A check saturates only if the solver finds it hard; this always does.
+pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pruned> {
+    let model = Model::of(level)?;
+    let options = Options::default();
+    let versions = Versions::new(history, index, model, options.sources);
+    if !repeated_reads(model, &versions).ok()?.is_empty() || !versions.divergences.is_empty() {
+        return None;
+    }
+    let mut before = Constraints::default();
+    history.keys().for_each(|key| before += pairs_of(&versions, key));
+    let mut open = Constraints::default();
+    versions.open_keys().for_each(|key| open += pairs_of(&versions, key));
+    let mut decision = Decision {
+        model,
+        versions: &versions,
+        repeated: &[],
+        options,
+        limits: &Limits::NONE,
+        given_up: HashSet::new(),
+        attempts: 0,
+    };
+    if !model.session {
+        decision.give_up_all();
+    }
+    let decided = decision.decided_by_saturation()?;
+    let after = Constraints {
+        pairs: open.pairs - decided.pairs,
+        dependencies: open.dependencies - decided.dependencies,
+    };
+    Some(Pruned { before, open, after })
+}
+
+impl Decision<'_> {
+    fn decided_by_saturation(&self) -> Option<Constraints> {
+        let mut graph = self.graph();
+        let order = guess(&graph, self.history()).ok()?;
+        let cover = self.cover(&graph, &order, CLOCK_BYTES_MAX);
+        let runs = Runs::new(self.versions, &cover);
+        let clocks = Clocks::new(&graph, &cover);
+        let versions = self.versions;
+        let mut saturation = Saturation { versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+        let Saturated::Fixpoint(_) = saturation.run(&mut graph, order, None, self.limits) else {
+            return None;
+        };
+        let mut decided = Constraints::default();
+        saturation.for_each_decided(&graph, |before, after| {
+            decided += pair(versions, before, after);
+        });
+        Some(decided)
+    }
+}
+
+/// All pairs of versions of one key.
+fn pairs_of(versions: &Versions<'_>, key: KeyId) -> Constraints {
+    let slots = versions.slots_of(key);
+    let writers = slots.len() as u64;
+    let mut sum = Constraints::default();
+    if writers == 0 {
+        return sum;
+    }
+    sum.pairs = writers * (writers - 1) / 2;
+    sum.dependencies = 2 * sum.pairs;
+    for slot in slots {
+        for &read in versions.reads_of(slot) {
+            // There is no edge from a transaction to itself.
+            let writes = versions.index.writes(versions.reader(read), key);
+            sum.dependencies += writers - 1 - u64::from(writes);
+        }
+    }
+    sum
+}
+
+/// A pair of versions with its dependencies.
+fn pair(versions: &Versions<'_>, one: Slot, other: Slot) -> Constraints {
+    let readers = |seen: Slot, writer: Slot| {
+        let writer = versions.writer(writer);
+        let reads = versions.reads_of(seen).iter();
+        reads.filter(|&&read| versions.reader(read) != writer).count() as u64
+    };
+    Constraints { pairs: 1, dependencies: 2 + readers(one, other) + readers(other, one) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde_history::{HistoryBuilder, OpKind, Value};
+
+    /// Sessions of one transaction each, such as `r(1,0) w(1,2)`.
+    fn counted(sessions: &[&str], level: Level) -> Option<Pruned> {
+        let mut builder = HistoryBuilder::new();
+        for (number, text) in (0..).zip(sessions) {
+            let session = builder.session(Value::small(number).expect("small"));
+            builder.begin(session);
+            for word in text.split_whitespace() {
+                let (kind, rest) = word.split_at(1);
+                let kind = if kind == "r" { OpKind::Read } else { OpKind::Write };
+                let mut numbers = rest
+                    .trim_matches(['(', ')'])
+                    .split(',')
+                    .map(|number| Value::small(number.parse().expect("a number")).expect("small"));
+                let key = builder.key(numbers.next().expect("a key"));
+                let value = numbers.next().expect("a value");
+                builder.op(kind, key, value);
+            }
+        }
+        let history = builder.finish("test").expect("well-formed");
+        let index = Index::new(&history);
+        constraints(&history, &index, level)
+    }
+
+    fn of(pairs: u64, dependencies: u64) -> Constraints {
+        Constraints { pairs, dependencies }
+    }
+
+    #[test]
+    fn two_blind_writes_stay_open_with_their_readers() {
+        let sessions = ["w(1,1)", "w(1,2)", "r(1,1)", "r(1,2)", "r(1,2)"];
+        let open = of(1, 5);
+        let expected = Pruned { before: open, open, after: open };
+        assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
+    }
+
+    #[test]
+    fn a_read_modify_write_leaves_nothing_open() {
+        let sessions = ["w(1,1)", "r(1,1) w(1,2)", "r(1,1)"];
+        let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0) };
+        assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
+    }
+
+    #[test]
+    fn saturation_decides_what_follows_from_another_key() {
+        let sessions = ["w(1,1) w(2,1)", "r(2,1) w(1,2)"];
+        let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0) };
+        assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
+    }
+
+    #[test]
+    fn refuted_histories_and_weak_levels_are_not_counted() {
+        let lost_update = ["w(1,1)", "r(1,1) w(1,2)", "r(1,1) w(1,3)"];
+        assert_eq!(counted(&lost_update, Level::SessionSnapshotIsolation), None);
+        assert_eq!(counted(&["w(1,1)"], Level::Causal), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! Update atomic: transactions are seen entirely, and writers of a common key see each
+//! other.
+//!
+//! **Definition** [Cerone15]. Some order of commits contains reads-from and known
+//! version order. Whenever a reader reads a key from a writer, another transaction
+//! writes the key and the reader reads from that other, or both write some key and the
+//! other precedes the reader, then the other precedes the writer.
+//!
+//! **Method.** What the reader reads from gives edges at once. Of the rest, each order
+//! of the solver shows what it gets wrong: the other precedes the writer, or the reader
+//! precedes the other.
+
+use super::commits::{CommitLevel, Commits, violated};
+use super::cycle::Step;
+use super::graph::{Derived, Rule, Why};
+use super::model::{Events, Model, Node, Protected, Writers};
+use super::questions::{Asking, Questions};
+use super::search::{Because, CycleEdge, Input, Missed, Visible};
+use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
+use crate::anomaly::{self, Anomaly, AnomalyKind};
+use crate::level::Level;
+use crate::verdict::{Cycle, Edge, INITIAL, Reason, Verdict};
+use acyclic::{Refined, Solver};
+use isolde_history::{KeyId, Origin, ReadId, TxnId};
+
+static MODEL: Model = Model {
+    level: Level::UpdateAtomic,
+    events: Events::One,
+    writers: Writers::Apart,
+    protected: Protected::Everything,
+    session: false,
+    real_time: &[],
+};
+
+/// At most so many versions between a read and what it saw are asked about at once.
+const BETWEEN_MAX: usize = 8;
+
+/// Looks for versions that a reader should have seen.
+pub(super) struct UpdateAtomic {
+    /// Reads by key.
+    reads: Vec<(KeyId, ReadId)>,
+    /// Per key, the last order in which it was looked at.
+    looked_at: Vec<u32>,
+    orders: u32,
+}
+
+impl CommitLevel for UpdateAtomic {
+    fn model() -> &'static Model {
+        &MODEL
+    }
+
+    /// A transaction that was read from precedes whatever else was read of its keys.
+    fn begin(commits: &mut Commits<'_>) -> Option<Verdict> {
+        let versions = commits.versions;
+        let index = versions.index;
+        for reader in versions.history.txns() {
+            for read in index.read_range(reader).map(ReadId) {
+                let (it, seen) = (index.read(read), versions.seen[read.0 as usize]);
+                for source in index.read_range(reader).map(ReadId) {
+                    let Origin::Txn(other) = index.read(source).origin else { continue };
+                    if it.origin == Origin::Txn(other) || !index.writes(other, it.key) {
+                        continue;
+                    }
+                    if seen == INITIAL_SLOT {
+                        let (from, to) = (other.0, reader.0);
+                        let path = [Step { from, to, why: Why::ReadsFrom(source) }];
+                        return Some(Self::missed_first(commits, read, &path));
+                    }
+                    if seen != NO_SLOT {
+                        let slot = versions.slot(it.key, other).expect("it writes the key");
+                        let (from, to) = (other.0, versions.writer(seen).0);
+                        let rule = Rule::Visible { read, other: slot };
+                        commits.derive(Derived { from, to, rule });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn must_see(commits: &Commits<'_>, other: TxnId, reader: TxnId) -> bool {
+        let index = commits.versions.index;
+        index.written_by(reader).iter().any(|&key| index.writes(other, key))
+    }
+
+    fn missed_first(commits: &Commits<'_>, read: ReadId, path: &[Step]) -> Verdict {
+        let it = commits.versions.index.read(read);
+        let (reader, other) = (commits.versions.reader(read), TxnId(path[0].from));
+        let visible = commits.explainer().edges(path, 0);
+        let kind = kind(&visible);
+        let reason = Reason::Overwritten { reader, read: it.op, key: it.key, visible };
+        let cycle = Cycle {
+            edges: vec![
+                Edge { before: INITIAL, after: other, reason: Reason::InitialFirst },
+                Edge { before: other, after: INITIAL, reason },
+            ],
+        };
+        let proof = commits.prover().of_missed_first(read, path);
+        violated(anomaly::of_cycle(cycle, kind), Some(proof))
+    }
+
+    fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
+        let cycle = commits.explainer().cycle(cycle);
+        let kinds = cycle.edges.iter().filter_map(|edge| match &edge.reason {
+            Reason::Overwritten { visible, .. } => Some(kind(visible)),
+            _ => None,
+        });
+        let kind = kinds.max().unwrap_or(AnomalyKind::FracturedRead);
+        anomaly::of_cycle(cycle, kind)
+    }
+
+    fn asking(commits: &Commits<'_>) -> Self {
+        let versions = commits.versions;
+        let reads = (0..versions.seen.len() as u32).map(ReadId);
+        let mut reads: Vec<_> = reads.map(|read| (versions.index.read(read).key, read)).collect();
+        reads.sort_unstable();
+        UpdateAtomic { reads, looked_at: vec![0; versions.history.key_count()], orders: 0 }
+    }
+}
+
+/// What it is to miss a transaction that was visible this way.
+fn kind(visible: &[Edge]) -> AnomalyKind {
+    match visible {
+        [Edge { reason: Reason::ReadsFrom { .. }, .. }] => AnomalyKind::FracturedRead,
+        _ => AnomalyKind::ReadSkew,
+    }
+}
+
+impl Asking for UpdateAtomic {
+    fn ask(
+        &mut self,
+        questions: &mut Questions<'_>,
+        solver: &mut Solver,
+        moved: &[Node],
+    ) -> Refined {
+        self.orders += 1;
+        let versions = questions.commits.versions;
+        let mut refined = Refined::Complete;
+        // What reads of repeated values saw may change although nothing moves.
+        if questions.is_first() || !questions.commits.repeated.is_empty() {
+            for key in versions.history.keys() {
+                self.look_at(questions, solver, key, &mut refined);
+            }
+            return refined;
+        }
+        for txn in moved.iter().map(|&node| TxnId(node)) {
+            if !versions.index.is_counted(txn) {
+                continue;
+            }
+            for &key in versions.index.written_by(txn) {
+                self.look_at(questions, solver, key, &mut refined);
+            }
+            for read in versions.index.reads_of(txn) {
+                self.look_at(questions, solver, read.key, &mut refined);
+            }
+        }
+        refined
+    }
+}
+
+impl UpdateAtomic {
+    fn look_at(
+        &mut self,
+        questions: &mut Questions<'_>,
+        solver: &mut Solver,
+        key: KeyId,
+        refined: &mut Refined,
+    ) {
+        if std::mem::replace(&mut self.looked_at[key.index()], self.orders) == self.orders {
+            return;
+        }
+        let versions = questions.commits.versions;
+        let mut missed: Vec<Slot> = Vec::new();
+        let first = self.reads.partition_point(|read| read.0 < key);
+        for &(_, read) in self.reads[first..].iter().take_while(|read| read.0 == key) {
+            let seen = questions.seen[read.0 as usize];
+            let reader = versions.reader(read);
+            if seen == NO_SLOT {
+                continue;
+            }
+            let positions = solver.positions();
+            let precedes = |slot: &&Slot| {
+                positions[versions.writer(**slot).index()] < positions[reader.index()]
+            };
+            missed.clear();
+            let later = questions.sorted.after(key, seen).iter();
+            missed.extend(later.take_while(precedes).take(BETWEEN_MAX));
+            for &slot in &missed {
+                if ask_about(questions, solver, read, (seen, slot)) {
+                    *refined = Refined::Added;
+                }
+            }
+        }
+    }
+}
+
+/// Adds the clause that a reader who saw one version should have seen another, which
+/// precedes it; whether it should.
+fn ask_about(
+    questions: &mut Questions<'_>,
+    solver: &mut Solver,
+    read: ReadId,
+    (seen, other): (Slot, Slot),
+) -> bool {
+    let commits = questions.commits;
+    let versions = commits.versions;
+    let (reader, other) = (versions.reader(read), versions.writer(other));
+    let writer = (seen != INITIAL_SLOT).then(|| versions.writer(seen));
+    let mut literals: Vec<_> = questions.taken(read).map(|taken| !taken).into_iter().collect();
+    if UpdateAtomic::must_see(commits, other, reader) {
+        let first = questions.before(solver, reader, other);
+        literals.push(first);
+        let input = match writer {
+            Some(writer) => {
+                literals.push(questions.before(solver, other, writer));
+                let visible = Visible::Before;
+                Input::Missed(Missed { read, writer: Some(writer), other, visible })
+            }
+            None => {
+                let initial = questions.taken(read);
+                let initial =
+                    initial.map_or(Because::Known(Why::InitialRead(read)), Because::Literal);
+                let edge =
+                    |from: TxnId, to: TxnId, because| CycleEdge { from: from.0, to: to.0, because };
+                Input::Cycle(vec![
+                    edge(reader, other, initial),
+                    edge(other, reader, Because::Literal(!first)),
+                ])
+            }
+        };
+        questions.clause(solver, &literals, input);
+        return true;
+    }
+    let is_source = |source: &ReadId| {
+        let seen = questions.seen[source.0 as usize];
+        seen < INITIAL_SLOT && versions.writer(seen) == other
+    };
+    let Some(source) = versions.index.read_range(reader).map(ReadId).find(is_source) else {
+        return false;
+    };
+    literals.extend(questions.taken(source).map(|taken| !taken));
+    if let Some(writer) = writer {
+        literals.push(questions.before(solver, other, writer));
+    }
+    let visible = Visible::Read(source);
+    questions.clause(solver, &literals, Input::Missed(Missed { read, writer, other, visible }));
+    true
+}

@@ -1,0 +1,151 @@
+//! `check --certificate` and `verify`.
+
+use crate::support::{FRACTURED, Folder, GOOD, Run, printed, refused};
+use serde_json::{Value, json};
+
+/// A folder with a history and the certificate of its levels.
+fn certified(history: &str) -> Folder {
+    let folder = Folder::with(&[("h.txt", history)]);
+    let run = folder.isolde("check h.txt -q --certificate h.cert");
+    assert_eq!((run.status, run.stderr), (0, String::new()));
+    folder
+}
+
+#[test]
+fn what_check_certifies_verify_accepts() {
+    let expected = "\
+read-uncommitted: satisfied, verified by causal (2 commits in order)
+adya-read-committed: satisfied, verified by causal (2 commits in order)
+monotonic-atomic-view: satisfied, verified by causal (2 commits in order)
+read-committed: satisfied, verified by causal (2 commits in order)
+read-atomic: satisfied, verified by causal (2 commits in order)
+read-your-writes: satisfied, verified by causal (2 commits in order)
+monotonic-reads: satisfied, verified by causal (2 commits in order)
+monotonic-writes: satisfied, verified by causal (2 commits in order)
+writes-follow-reads: satisfied, verified by causal (2 commits in order)
+causal: satisfied, verified (2 commits in order)
+";
+    assert_eq!(certified(GOOD).isolde("verify h.cert h.txt"), printed(0, expected));
+}
+
+#[test]
+fn compressed_certificates_and_other_formats_of_the_history_are_accepted() {
+    let folder = certified(FRACTURED);
+    let expected = folder.isolde("verify h.cert h.txt");
+    assert_eq!(expected.status, 0);
+    let packed = zstd::encode_all(folder.read("h.cert").as_bytes(), 1).expect("memory");
+    folder.write("h.cert.zst", &packed);
+    assert_eq!(folder.isolde("verify h.cert.zst h.txt"), expected);
+    assert_eq!(folder.isolde("convert h.txt --to binary -o h.isolde").status, 0);
+    assert_eq!(folder.isolde("verify h.cert h.isolde"), expected);
+}
+
+#[test]
+fn a_changed_proof_is_refused_and_says_where() {
+    let folder = certified(FRACTURED);
+    let text = folder.read("h.cert");
+    let step = "step c0 c1 reads-from 2 0";
+    assert!(text.contains(step), "{text}");
+    folder.write("h.cert", text.replace(step, "step c0 c1 reads-from 3 0").as_bytes());
+    let run = folder.isolde("verify h.cert h.txt");
+    let lines: Vec<&str> = run.stdout.lines().filter(|line| line.contains("refused")).collect();
+    assert_eq!(
+        (run.status, lines),
+        (
+            1,
+            vec![
+                "monotonic-atomic-view: violated, refused: claim 1: step 0: operation 3 does not \
+                 tell what it saw of key 0",
+                "read-committed: violated, refused by monotonic-atomic-view: claim 1: step 0: \
+                 operation 3 does not tell what it saw of key 0",
+                "read-atomic: violated, refused by monotonic-atomic-view: claim 1: step 0: \
+                 operation 3 does not tell what it saw of key 0",
+                "causal: violated, refused by monotonic-atomic-view: claim 1: step 0: operation 3 \
+                 does not tell what it saw of key 0",
+            ]
+        )
+    );
+}
+
+#[test]
+fn json_tells_the_same() {
+    let folder = Folder::with(&[("h.txt", FRACTURED)]);
+    folder.isolde("check h.txt --level causal --certificate h.cert");
+    let run = folder.isolde("verify h.cert h.txt --format json");
+    let expected = json!({
+        "schema": 1,
+        "history": {"sessions": 2, "transactions": 2, "operations": 4},
+        "verified": true,
+        "levels": {"causal": {
+            "verdict": "violated",
+            "verified": true,
+            "shown_at": "causal",
+            "explanation": "3 steps",
+        }},
+    });
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert_eq!(serde_json::from_str::<Value>(&run.stdout).expect("JSON"), expected);
+}
+
+#[test]
+fn a_certificate_of_another_history_is_bad_input() {
+    let folder = certified(GOOD);
+    folder.write("other.txt", FRACTURED.as_bytes());
+    let Run { status, stdout, stderr } = folder.isolde("verify h.cert other.txt");
+    assert_eq!((status, stdout.as_str()), (3, ""));
+    let start = "isolde: h.cert: certificate of another history: expected 2 transactions and 2 \
+                 operations in 2 sessions, fingerprint ";
+    assert!(stderr.starts_with(start), "{stderr}");
+}
+
+#[test]
+fn what_is_no_certificate_is_bad_input() {
+    let folder = Folder::with(&[("h.txt", GOOD)]);
+    assert_eq!(
+        folder.isolde("verify h.txt h.txt"),
+        refused("isolde: h.txt: line 1: expected `isolde-certificate 1`, found `A: w(x,1)`\n")
+    );
+}
+
+#[test]
+fn levels_without_a_proof_are_left_out_with_the_reason() {
+    let folder = Folder::with(&[("h.txt", GOOD)]);
+    let run = folder.isolde("check h.txt --level serializable -q --certificate h.cert");
+    assert_eq!(
+        run,
+        Run {
+            status: 0,
+            stdout: "h.txt\tserializable\tsatisfied\n".into(),
+            stderr: "isolde: serializable is not in the certificate: it was decided by trying all \
+                     orders\n"
+                .into(),
+        }
+    );
+    assert_eq!(folder.isolde("verify h.cert h.txt"), printed(0, "nothing is claimed\n"));
+}
+
+#[test]
+fn a_certificate_is_for_one_history_and_the_engine() {
+    let folder = Folder::with(&[("h.txt", GOOD)]);
+    assert_eq!(
+        folder.isolde("check h.txt h.txt --certificate c"),
+        refused("isolde: --certificate is for one history at a time\n")
+    );
+    assert_eq!(
+        folder.isolde("check h.txt --engine reference --certificate c"),
+        refused("isolde: --certificate needs the fast engine: the reference proves nothing\n")
+    );
+}
+
+#[test]
+fn the_example_of_the_documentation_is_what_is_written() {
+    let history = include_str!("../../../../corpus/anomalies/causality-violation.txt");
+    let folder = Folder::with(&[("h.txt", history)]);
+    folder.isolde("check h.txt --level causal --certificate h.cert");
+    let page = include_str!("../../../../docs/certificate.md");
+    assert!(page.contains(&format!("```\n{}```\n", folder.read("h.cert"))));
+    assert_eq!(
+        folder.isolde("verify h.cert h.txt"),
+        printed(0, "causal: violated, verified (4 steps)\n")
+    );
+}
