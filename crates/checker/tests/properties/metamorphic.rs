@@ -229,7 +229,7 @@ fn sessions_in_disorder_are_no_matter_to_levels_without_them() {
             (Isolation::SnapshotIsolation, Level::SnapshotIsolation),
         ] {
             let (times, aborts) = (Times::None, Aborts::LeftOut);
-            let transactions = 400;
+            let transactions = [2000, 1000, 400, 400][number as usize - 1];
             let parameters = Parameters {
                 isolation,
                 kind,
