@@ -21,7 +21,7 @@ use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason, Verdict};
-use acyclic::{Literal, Refined, Solver};
+use acyclic::{Refined, Solver};
 use hashbrown::HashMap;
 use isolde_history::{KeyId, ReadId, TxnId};
 use std::collections::VecDeque;
@@ -163,8 +163,7 @@ impl Asking for Parallel {
         moved: &[Node],
     ) -> Refined {
         let versions = questions.commits.versions;
-        let everything =
-            questions.is_first() || self.is_unfinished || !self.repeated.is_empty();
+        let everything = questions.is_first() || self.is_unfinished || !self.repeated.is_empty();
         self.count_moved(solver.positions(), moved);
         self.is_unfinished = false;
         let mut skipped = Vec::new();
@@ -230,9 +229,8 @@ impl Parallel {
             if position(next) >= at {
                 continue;
             }
-            let seen_moved = || {
-                seen != INITIAL_SLOT && self.has_moved(position(seen), position(seen))
-            };
+            let seen_moved =
+                || seen != INITIAL_SLOT && self.has_moved(position(seen), position(seen));
             if everything || self.has_moved(position(next), at) || seen_moved() {
                 skipped.push(Skipped { read, seen, next });
             }
@@ -297,16 +295,16 @@ impl Parallel {
         };
         let mut edges = vec![CycleEdge { from: reader, to: next, because }];
         for (from, way) in merged(&self.back.path(next, reader)) {
-            let assumed = |literal: Literal| (Because::Literal(literal), Some(!literal));
-            let (because, literal) = match way.by {
-                By::Known => (known(questions.commits, from, way.to), None),
-                By::Read(read) => assumed(questions.taken(read).expect("it repeats")),
+            let literal = match way.by {
+                By::Read(read) => Some(questions.taken(read).expect("it repeats")),
                 By::Versions(_, first, second) if !is_known(questions.commits, from, way.to) => {
-                    assumed(questions.pair(solver, Pair { first, second }))
+                    Some(questions.pair(solver, Pair { first, second }))
                 }
-                By::Versions(..) => (known(questions.commits, from, way.to), None),
+                By::Known | By::Versions(..) => None,
             };
-            literals.extend(literal);
+            let known = || known(questions.commits, from, way.to);
+            let because = literal.map_or_else(known, Because::Literal);
+            literals.extend(literal.map(|literal| !literal));
             edges.push(CycleEdge { from, to: way.to, because });
         }
         questions.clause(solver, &literals, Input::Cycle(edges));

@@ -282,12 +282,7 @@ impl<'a> Search<'a> {
     }
 
     /// A version that the reader should have seen instead of the one by `writer`.
-    fn missed(
-        &self,
-        positions: &[u32],
-        read: &Repeated,
-        writer: Option<TxnId>,
-    ) -> Option<Slot> {
+    fn missed(&self, positions: &[u32], read: &Repeated, writer: Option<TxnId>) -> Option<Slot> {
         let commit = |txn| positions[self.model.commit(txn) as usize];
         let seen_at = writer.map(commit);
         let begins_at = positions[self.model.begin(read.reader) as usize];
