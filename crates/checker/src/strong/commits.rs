@@ -9,7 +9,7 @@
 use super::cycle::{Premises, Step, core, short_cycle};
 use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
-use super::likely::Likely;
+use super::likely::Guess;
 use super::model::{Model, Node};
 use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
@@ -134,7 +134,7 @@ impl<'a> Commits<'a> {
         loop {
             (self.limits.observe)(Stage::Witness);
             let (certain, history) = (&self.graph, self.versions.history);
-            let order = match (Likely { certain, likely: &self.likely, history }).sorted() {
+            let order = match (Guess { certain, likely: &self.likely, history }).sorted() {
                 Ok(order) => order,
                 Err(stuck) => return self.cyclic::<L>(&stuck),
             };

@@ -171,13 +171,9 @@ impl Explainer<'_> {
             after: second,
             reason: Reason::Supposed { first, second },
         };
-        let (writer, later) = match missed.writer {
-            Some(writer) => (writer, supposed(writer, other)),
-            None => {
-                let reason = Reason::InitialFirst;
-                (INITIAL, Edge { before: INITIAL, after: other, reason })
-            }
-        };
+        let first = Edge { before: INITIAL, after: other, reason: Reason::InitialFirst };
+        let later = missed.writer.map_or(first, |writer| supposed(writer, other));
+        let writer = later.before;
         let visible = match missed.visible {
             Visible::Before => supposed(other, reader),
             Visible::Read(read) => {

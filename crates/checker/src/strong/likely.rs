@@ -11,13 +11,13 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 /// Edges that every order contains, and edges that orders contain if they can. The
 /// latter may have more nodes.
-pub(super) struct Likely<'a> {
+pub(super) struct Guess<'a> {
     pub(super) certain: &'a Graph,
     pub(super) likely: &'a Graph,
     pub(super) history: &'a History,
 }
 
-impl Likely<'_> {
+impl Guess<'_> {
     /// The nodes that both graphs have in such an order, or those that lie on or
     /// between cycles of what is certain.
     pub(super) fn sorted(&self) -> Result<Vec<Node>, Vec<Node>> {

@@ -21,7 +21,7 @@ use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason, Verdict};
-use acyclic::{Literal, Refined, Solver};
+use acyclic::{Refined, Solver};
 use hashbrown::HashMap;
 use isolde_history::{KeyId, ReadId, TxnId};
 use std::collections::VecDeque;
@@ -295,16 +295,16 @@ impl Parallel {
         };
         let mut edges = vec![CycleEdge { from: reader, to: next, because }];
         for (from, way) in merged(&self.back.path(next, reader)) {
-            let assumed = |literal: Literal| (Because::Literal(literal), Some(!literal));
-            let (because, literal) = match way.by {
-                By::Known => (known(questions.commits, from, way.to), None),
-                By::Read(read) => assumed(questions.taken(read).expect("it repeats")),
+            let literal = match way.by {
+                By::Read(read) => Some(questions.taken(read).expect("it repeats")),
                 By::Versions(_, first, second) if !is_known(questions.commits, from, way.to) => {
-                    assumed(questions.pair(solver, Pair { first, second }))
+                    Some(questions.pair(solver, Pair { first, second }))
                 }
-                By::Versions(..) => (known(questions.commits, from, way.to), None),
+                By::Known | By::Versions(..) => None,
             };
-            literals.extend(literal);
+            let known = || known(questions.commits, from, way.to);
+            let because = literal.map_or_else(known, Because::Literal);
+            literals.extend(literal.map(|literal| !literal));
             edges.push(CycleEdge { from, to: way.to, because });
         }
         questions.clause(solver, &literals, Input::Cycle(edges));

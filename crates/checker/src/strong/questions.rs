@@ -140,6 +140,10 @@ impl<'a> Questions<'a> {
     fn follow(&mut self, solver: &Solver, moved: &[Node]) {
         self.orders += 1;
         let versions = self.commits.versions;
+        // Until the first order is shown, `moved` says nothing.
+        if self.is_first() {
+            self.sorted = Sorted::new(versions, solver.positions());
+        }
         for &node in moved.iter().filter(|&&node| versions.index.is_counted(TxnId(node))) {
             for &key in versions.index.written_by(TxnId(node)) {
                 if self.sorted_in[key.index()] != self.orders {

@@ -210,23 +210,18 @@ fn ask_about(
     if UpdateAtomic::must_see(commits, other, reader) {
         let first = questions.before(solver, reader, other);
         literals.push(first);
-        let input = match writer {
-            Some(writer) => {
-                literals.push(questions.before(solver, other, writer));
-                let visible = Visible::Before;
-                Input::Missed(Missed { read, writer: Some(writer), other, visible })
-            }
-            None => {
-                let initial = questions.taken(read);
-                let initial =
-                    initial.map_or(Because::Known(Why::InitialRead(read)), Because::Literal);
-                let edge =
-                    |from: TxnId, to: TxnId, because| CycleEdge { from: from.0, to: to.0, because };
-                Input::Cycle(vec![
-                    edge(reader, other, initial),
-                    edge(other, reader, Because::Literal(!first)),
-                ])
-            }
+        let input = if let Some(seen) = writer {
+            literals.push(questions.before(solver, other, seen));
+            Input::Missed(Missed { read, writer, other, visible: Visible::Before })
+        } else {
+            let taken = questions.taken(read);
+            let initial = taken.map_or(Because::Known(Why::InitialRead(read)), Because::Literal);
+            let edge =
+                |from: TxnId, to: TxnId, because| CycleEdge { from: from.0, to: to.0, because };
+            Input::Cycle(vec![
+                edge(reader, other, initial),
+                edge(other, reader, Because::Literal(!first)),
+            ])
         };
         questions.clause(solver, &literals, input);
         return true;
