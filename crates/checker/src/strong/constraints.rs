@@ -3,7 +3,8 @@
 //! Counted as PolySI's Table 3 does, so that the two can be compared: a *constraint* is
 //! two transactions that write the same key, and its *dependencies* are the edges of
 //! both of its sides: from each writer to the other, and from each reader of the one to
-//! the other. The initial state is no transaction.
+//! the other. Before saturation the initial state is a writer too, of the keys whose
+//! initial value somebody read; it is known to be the first, so it is never open.
 
 use super::clocks::Clocks;
 use super::runs::Runs;
@@ -35,7 +36,7 @@ impl AddAssign for Constraints {
 /// What a history leaves open at a strong level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// All pairs.
+    /// All pairs, with the initial state as a writer of what was read of it.
     pub before: Constraints,
     /// Those of keys whose order read-modify-writes, lists or given orders do not show.
     pub open: Constraints,
@@ -57,6 +58,7 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     }
     let mut before = Constraints::default();
     history.keys().for_each(|key| before += pairs_of(&versions, key));
+    before += pairs_with_initial(&versions);
     let mut open = Constraints::default();
     versions.open_keys().for_each(|key| open += pairs_of(&versions, key));
     let mut decision = Decision {
@@ -119,6 +121,24 @@ fn pairs_of(versions: &Versions<'_>, key: KeyId) -> Constraints {
     sum
 }
 
+/// Pairs of a version and the initial one, of keys whose initial value was read.
+fn pairs_with_initial(versions: &Versions<'_>) -> Constraints {
+    let mut sum = Constraints::default();
+    for reads in versions.initial_reads().chunk_by(|one, other| one.0 == other.0) {
+        let key = reads[0].0;
+        let slots = versions.slots_of(key);
+        let writers = slots.len() as u64;
+        sum.pairs += writers;
+        sum.dependencies += 2 * writers;
+        for &(_, read) in reads {
+            let writes = versions.index.writes(versions.reader(read), key);
+            sum.dependencies += writers - u64::from(writes);
+        }
+        sum.dependencies += slots.map(|slot| versions.reads_of(slot).len() as u64).sum::<u64>();
+    }
+    sum
+}
+
 /// A pair of versions with its dependencies.
 fn pair(versions: &Versions<'_>, one: Slot, other: Slot) -> Constraints {
     let readers = |seen: Slot, writer: Slot| {
@@ -137,6 +157,7 @@ mod tests {
     /// Sessions of one transaction each, such as `r(1,0) w(1,2)`.
     fn counted(sessions: &[&str], level: Level) -> Option<Pruned> {
         let mut builder = HistoryBuilder::new();
+        builder.initial_default(Value::small(0).expect("small"));
         for (number, text) in (0..).zip(sessions) {
             let session = builder.session(Value::small(number).expect("small"));
             builder.begin(session);
@@ -180,6 +201,13 @@ mod tests {
     fn saturation_decides_what_follows_from_another_key() {
         let sessions = ["w(1,1) w(2,1)", "r(2,1) w(1,2)"];
         let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0) };
+        assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
+    }
+
+    #[test]
+    fn the_initial_state_is_a_writer_where_it_was_read() {
+        let sessions = ["r(1,0)", "w(1,1)", "w(1,2)", "r(1,2)", "w(2,1)"];
+        let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3) };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
