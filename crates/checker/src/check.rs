@@ -11,7 +11,7 @@ use crate::level::Level;
 use crate::linearizable::{self, Reading};
 use crate::reference::{self, Reference};
 use crate::strong::{self, Options};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpKind};
 
@@ -253,10 +253,25 @@ impl<'a> Check<'a> {
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
+            Decision::Satisfied(_) if index.has_repeated_elements() => {
+                self.with_repeated_elements(rule.level)
+            }
             // Reads of repeated values were left out so far, which only made the
             // level easier to satisfy.
             Decision::Satisfied(_) if !index.several().is_empty() => choices::decide(rule, &facts),
             Decision::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
+        }
+    }
+
+    /// A list shows an element that was appended more than once. Orders that depend on
+    /// which append it was are not known, so finding no cycle means nothing.
+    fn with_repeated_elements(&self, level: Level) -> Verdict {
+        match reference::decide(self.history, level) {
+            Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
+            Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
+            Reference::Unknown(_) => {
+                Verdict::Unknown(Unknown::Unsupported(REPEATED_ELEMENT.into()))
+            }
         }
     }
 

@@ -77,6 +77,9 @@ pub enum Unknown {
     Unsupported(String),
 }
 
+/// Why lists are not decided if it is not known which append a reader saw.
+pub(crate) const REPEATED_ELEMENT: &str = "an element of a list was appended more than once";
+
 impl fmt::Display for Unknown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use super::versions::Versions;
+use crate::verdict::REPEATED_ELEMENT;
 use isolde_history::{KeyId, OpId, OpKind, Origin, Outcome, ReadId, TxnId};
 
 /// A read with several possible origins.
@@ -22,6 +23,9 @@ pub(super) fn repeated_reads(
     versions: &Versions<'_>,
 ) -> Result<Vec<Repeated>, String> {
     let (history, index) = (versions.history, versions.index);
+    if index.has_repeated_elements() {
+        return Err(REPEATED_ELEMENT.into());
+    }
     let mut reads = Vec::with_capacity(index.several().len());
     for several in index.several() {
         let read = index.read(several.read);
@@ -33,7 +37,7 @@ pub(super) fn repeated_reads(
             all_origins(versions, reader, read.op, read.key)
         };
         if history.op(read.op).kind == OpKind::ReadList {
-            return Err("an element of a list was appended more than once".into());
+            return Err(REPEATED_ELEMENT.into());
         }
         let optional = |writer: &&Option<TxnId>| writer.is_some_and(|txn| !index.is_counted(txn));
         if let Some(Some(writer)) = origins.iter().find(optional) {

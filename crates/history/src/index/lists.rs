@@ -17,6 +17,9 @@ pub(super) struct ListOrders {
     pub(super) steps: Vec<VersionStep>,
     pub(super) conflicts: Vec<VersionConflict>,
     pub(super) misreads: Vec<Misread>,
+    /// Whether an element that was read was appended more than once, so that the order
+    /// of its appends is not known.
+    pub(super) has_repeated: bool,
 }
 
 /// A list read without its transaction's own appends; `None` if it does not end
@@ -137,6 +140,8 @@ impl<'a> KeyOrder<'a> {
         let key = self.longest.key;
         let conflicts = orders.conflicts.len();
         let bad = bad_elements(self.history, self.writes, key, self.spine);
+        let is_repeated = |&element: &Value| self.writes.with_value(key, element).len() > 1;
+        orders.has_repeated |= self.spine.iter().any(is_repeated);
         for state in states {
             let elements = &self.history.list(state.read)[..state.length as usize];
             if state.start == self.longest.start || self.spine.starts_with(elements) {

@@ -232,6 +232,7 @@ pub struct Index {
     misreads: Vec<Misread>,
     several: Vec<SeveralOrigins>,
     has_lesser: bool,
+    has_repeated_elements: bool,
     steps: Vec<VersionStep>,
     conflicts: Vec<VersionConflict>,
 }
@@ -285,6 +286,7 @@ impl Index {
             misreads: joined.misreads,
             several: joined.several,
             has_lesser: joined.has_lesser,
+            has_repeated_elements: lists.has_repeated,
             steps,
             conflicts,
         }
@@ -436,6 +438,12 @@ impl Index {
     /// Whether [`Candidates::Any`] would give some read more candidates.
     pub fn has_lesser_candidates(&self) -> bool {
         self.has_lesser
+    }
+
+    /// Whether an element of a list was appended more than once and read: the version
+    /// steps then leave out what depends on which append it was.
+    pub fn has_repeated_elements(&self) -> bool {
+        self.has_repeated_elements
     }
 
     /// A transaction's final write of a key.
