@@ -1,6 +1,6 @@
 //! How many choices a history leaves, before and after saturation.
 //!
-//! Counted as PolySI's Table 3 does, so that the two can be compared: a *constraint* is
+//! Counted as `PolySI`'s Table 3 does, so that the two can be compared: a *constraint* is
 //! two transactions that write the same key, and its *dependencies* are the edges of
 //! both of its sides: from each writer to the other, and from each reader of the one to
 //! the other. Before saturation the initial state is a writer too, of the keys whose

@@ -1,6 +1,6 @@
 //! Saturation: everything that follows from known edges by four rules.
 //!
-//! V and W write a key, R reads it from W [Cobra; PolySI; as tried for Isolde]:
+//! V and W write a key, R reads it from W [Cobra; `PolySI`; as tried for Isolde]:
 //!
 //! | rule | if | then |
 //! |---|---|---|
@@ -67,7 +67,9 @@ impl Saturation<'_> {
                 None => self.derive_all(graph, limits),
                 Some(focus) => {
                     let mut found = Vec::new();
-                    focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found));
+                    for &txn in focus {
+                        self.derive_for(graph, txn, &mut found);
+                    }
                     found
                 }
             };
@@ -107,7 +109,9 @@ impl Saturation<'_> {
     /// Visits the pairs of versions of open keys whose order is known by now.
     pub(super) fn for_each_decided(&self, graph: &Graph, mut visit: impl FnMut(Slot, Slot)) {
         self.for_each_run_before(graph, |slot, before| {
-            before.iter().for_each(|writer| visit(writer.slot, slot));
+            for writer in before {
+                visit(writer.slot, slot);
+            }
         });
     }
 
