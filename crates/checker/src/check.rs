@@ -319,7 +319,7 @@ fn tells(verdict: &Verdict) -> bool {
 }
 
 /// Whether a level forbids an anomaly that reading alone shows.
-fn refutes(anomaly: &Anomaly, level: Level) -> bool {
+pub(crate) fn refutes(anomaly: &Anomaly, level: Level) -> bool {
     anomaly
         .kind
         .refutes()

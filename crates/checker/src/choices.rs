@@ -6,7 +6,8 @@
 //! so more choices cannot mend it. A guess comes first, and
 //! is all that long histories get: an honest `unknown` if it fails.
 
-use crate::check::Limits;
+use crate::anomaly::found_by_reading;
+use crate::check::{Limits, refutes};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
@@ -66,7 +67,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// A choice may make a transaction count that was left out before, and what that
+    /// one read may be wrong by itself.
     fn decide(&self, index: &Index) -> Decision {
+        let found = found_by_reading(self.history, index);
+        if let Some(anomaly) = found.into_iter().find(|it| refutes(it, self.rule.level)) {
+            return Decision::Violated(anomaly);
+        }
         let facts = Facts::new(self.history, index, self.limits);
         weak::decide(self.rule, &facts)
     }
