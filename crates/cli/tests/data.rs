@@ -30,6 +30,8 @@ const WRONG: &[(&str, &str)] = &[
     ("grail/histories-30s/30.edn", "parallel-snapshot-isolation"),
     ("grail/collection-time/30.edn", "parallel-snapshot-isolation"),
     ("grail/rate-nemesis/30.edn", "parallel-snapshot-isolation"),
+    ("grail/collection-time/50.edn", "parallel-snapshot-isolation"),
+    ("grail/rate-nemesis/50.edn", "parallel-snapshot-isolation"),
     ("grail/rate-nemesis/10.edn", "snapshot-isolation"),
 ];
 
