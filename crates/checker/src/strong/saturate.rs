@@ -107,7 +107,9 @@ impl Saturation<'_> {
     /// Visits the pairs of versions of open keys whose order is known by now.
     pub(super) fn for_each_decided(&self, graph: &Graph, mut visit: impl FnMut(Slot, Slot)) {
         self.for_each_run_before(graph, |slot, before| {
-            before.iter().for_each(|writer| visit(writer.slot, slot));
+            for writer in before {
+                visit(writer.slot, slot);
+            }
         });
     }
 
