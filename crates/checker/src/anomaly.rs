@@ -158,21 +158,24 @@ pub static FOUND_BY_READING: &[FoundByReading] = &[
 impl AnomalyKind {
     /// All of them.
     #[rustfmt::skip]
-    pub const ALL: [AnomalyKind; 39] = {
-        use AnomalyKind::*;
-        [
-            ThinAirRead, AbortedRead, IntermediateRead, FutureRead, NotMyOwnWrite,
-            NotMyLastWrite, NonRepeatableRead, DuplicateWrite, DuplicateElements,
-            IncompatibleOrder, ResultSetMismatch, DirtyWrite, CircularInformationFlow,
-            SessionCircularInformationFlow, ObservedTransactionVanishes, FracturedRead,
-            MissedOwnWrite, NonMonotonicRead, NonMonotonicWrite, WriteWithoutItsReads,
-            CausalityViolation, RealTimeCircularInformationFlow, LostUpdate, ReadSkew,
-            SessionReadSkew, RealTimeReadSkew, LongFork, SessionLongFork, RealTimeLongFork,
-            WriteSkew, AntiDependencyCycle, SessionAntiDependencyCycle,
-            RealTimeAntiDependencyCycle, PredicateAntiDependencyCycle, NoVersionOrder,
-            ReadBeforeWrite, StaleRead, CompareAndSetTwice, UnexplainedOperation,
-        ]
-    };
+    pub const ALL: [AnomalyKind; 39] = [
+        AnomalyKind::ThinAirRead, AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead,
+        AnomalyKind::FutureRead, AnomalyKind::NotMyOwnWrite, AnomalyKind::NotMyLastWrite,
+        AnomalyKind::NonRepeatableRead, AnomalyKind::DuplicateWrite, AnomalyKind::DuplicateElements,
+        AnomalyKind::IncompatibleOrder, AnomalyKind::ResultSetMismatch, AnomalyKind::DirtyWrite,
+        AnomalyKind::CircularInformationFlow, AnomalyKind::SessionCircularInformationFlow,
+        AnomalyKind::ObservedTransactionVanishes, AnomalyKind::FracturedRead,
+        AnomalyKind::MissedOwnWrite, AnomalyKind::NonMonotonicRead, AnomalyKind::NonMonotonicWrite,
+        AnomalyKind::WriteWithoutItsReads, AnomalyKind::CausalityViolation,
+        AnomalyKind::RealTimeCircularInformationFlow, AnomalyKind::LostUpdate,
+        AnomalyKind::ReadSkew, AnomalyKind::SessionReadSkew, AnomalyKind::RealTimeReadSkew,
+        AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork,
+        AnomalyKind::WriteSkew, AnomalyKind::AntiDependencyCycle,
+        AnomalyKind::SessionAntiDependencyCycle, AnomalyKind::RealTimeAntiDependencyCycle,
+        AnomalyKind::PredicateAntiDependencyCycle, AnomalyKind::NoVersionOrder,
+        AnomalyKind::ReadBeforeWrite, AnomalyKind::StaleRead, AnomalyKind::CompareAndSetTwice,
+        AnomalyKind::UnexplainedOperation,
+    ];
 
     /// The name in reports, in kebab case.
     pub const fn name(self) -> &'static str {

@@ -126,6 +126,7 @@ impl<'a> Check<'a> {
     }
 
     /// The same with other options than the usual ones.
+    #[must_use]
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self

@@ -201,9 +201,11 @@ fn page() -> String {
             .expect("a string grows");
     }
     page.push_str(MATRIX);
-    let letters: String = ROWS.iter().map(|row| format!(" {} |", row.figure)).collect();
-    writeln!(page, "| level |{letters}\n|---|{}", "---|".repeat(ROWS.len()))
-        .expect("a string grows");
+    page.push_str("| level |");
+    for row in &ROWS {
+        write!(page, " {} |", row.figure).expect("a string grows");
+    }
+    writeln!(page, "\n|---|{}", "---|".repeat(ROWS.len())).expect("a string grows");
     let levels: Vec<Level> = all[0].1.keys().copied().collect();
     for level in levels.into_iter().rev() {
         let cell = |(_, verdicts): &(&Row, BTreeMap<Level, Verdict>)| {

@@ -258,7 +258,9 @@ impl Decision<'_> {
         (self.limits.observe)(Stage::Saturate);
         let order = match self.saturate(&mut graph, order) {
             (Saturated::Fixpoint(order), ..) => order,
-            (Saturated::Cyclic(stuck), clocks) => return self.cyclic(&graph, &stuck, clocks),
+            (Saturated::Cyclic(stuck), clocks) => {
+                return self.cyclic(&graph, &stuck, clocks.as_ref());
+            }
             (Saturated::Stopped, _) => {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
             }
@@ -333,7 +335,7 @@ impl Decision<'_> {
         &mut self,
         graph: &Graph,
         stuck: &[Node],
-        clocks: Option<(Clocks, Cover)>,
+        clocks: Option<&(Clocks, Cover)>,
     ) -> Attempt {
         let core = core(graph, stuck);
         if !self.model.session && self.attempts > GIVING_UP_ONE_BY_ONE {
@@ -349,8 +351,7 @@ impl Decision<'_> {
             }
         }
         let steps = short_cycle(graph, &core);
-        let premises =
-            || Premises { graph, clocks: clocks.as_ref().map(|(clocks, cover)| (clocks, cover)) };
+        let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
         let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
         if !self.model.session && self.give_up(&proof) {
             return Attempt::GaveUp;
@@ -411,7 +412,7 @@ impl Decision<'_> {
         let saturated = saturation.run(graph, order.to_vec(), Some(&focus), self.limits);
         let clocks = saturation.clocks;
         let Saturated::Cyclic(stuck) = saturated else { return None };
-        Some(self.cyclic(graph, &stuck, Some((clocks, cover))))
+        Some(self.cyclic(graph, &stuck, Some(&(clocks, cover))))
     }
 
     /// Gives up the edges of session order that a proof uses; whether there are any.

@@ -12,8 +12,8 @@ pub(super) struct Runs {
     /// Per key, its number among the open ones.
     open: Vec<u32>,
     /// Per open key, where its runs start.
-    key_runs: Vec<u32>,
-    runs: Vec<Run>,
+    starts: Vec<u32>,
+    segments: Vec<Run>,
     writers: Vec<Writer>,
 }
 
@@ -37,8 +37,8 @@ impl Runs {
     pub(super) fn new(versions: &Versions<'_>, cover: &Cover) -> Runs {
         let mut runs = Runs {
             open: vec![SETTLED; versions.history.key_count()],
-            key_runs: vec![0],
-            runs: Vec::new(),
+            starts: vec![0],
+            segments: Vec::new(),
             writers: Vec::new(),
         };
         let mut of_key: Vec<(u32, Writer)> = Vec::new();
@@ -55,15 +55,15 @@ impl Runs {
             let mut last = None;
             for &(chain, writer) in &of_key {
                 if last != Some(chain) {
-                    runs.runs.push(Run { chain, start: runs.writers.len() as u32 });
+                    runs.segments.push(Run { chain, start: runs.writers.len() as u32 });
                     last = Some(chain);
                 }
                 runs.writers.push(writer);
             }
-            runs.open[key.index()] = runs.key_runs.len() as u32 - 1;
-            runs.key_runs.push(runs.runs.len() as u32);
+            runs.open[key.index()] = runs.starts.len() as u32 - 1;
+            runs.starts.push(runs.segments.len() as u32);
         }
-        runs.runs.push(Run { chain: u32::MAX, start: runs.writers.len() as u32 });
+        runs.segments.push(Run { chain: u32::MAX, start: runs.writers.len() as u32 });
         runs
     }
 
@@ -79,11 +79,11 @@ impl Runs {
         let number = self.open[key.index()] as usize;
         let range = match self.open[key.index()] {
             SETTLED => 0..0,
-            _ => self.key_runs[number] as usize..self.key_runs[number + 1] as usize,
+            _ => self.starts[number] as usize..self.starts[number + 1] as usize,
         };
         range.map(|run| {
-            let (start, end) = (self.runs[run].start, self.runs[run + 1].start);
-            (self.runs[run].chain, &self.writers[start as usize..end as usize])
+            let (start, end) = (self.segments[run].start, self.segments[run + 1].start);
+            (self.segments[run].chain, &self.writers[start as usize..end as usize])
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Saturation: everything that follows from known edges by four rules.
 //!
-//! V and W write a key, R reads it from W [Cobra; PolySI; as tried for Isolde]:
+//! V and W write a key, R reads it from W [Cobra; `PolySI`; as tried for Isolde]:
 //!
 //! | rule | if | then |
 //! |---|---|---|
@@ -67,7 +67,9 @@ impl Saturation<'_> {
                 None => self.derive_all(graph, limits),
                 Some(focus) => {
                     let mut found = Vec::new();
-                    focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found));
+                    for &txn in focus {
+                        self.derive_for(graph, txn, &mut found);
+                    }
                     found
                 }
             };

@@ -5,7 +5,7 @@
 //! of events gets them wrong, so hot keys with many writers cost what is really
 //! undecided. The first order is the guess.
 //!
-//! Where values repeat, which version a read saw is open too [VeriStrong]: one variable
+//! Where values repeat, which version a read saw is open too [`VeriStrong`]: one variable
 //! for each possible origin, at least one of which holds. If it does, then another
 //! writer of the key comes before that origin, or the reader before it. These clauses
 //! too are made only when an order breaks them.

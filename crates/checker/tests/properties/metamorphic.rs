@@ -12,6 +12,7 @@ use isolde_harness::{
 use isolde_history::format::{self, FORMATS, Input, ReadOptions, Writer, to_text};
 use isolde_history::{History, Index, Source};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 const MEDIUM: Parameters = Parameters {
     sessions: 8,
@@ -271,12 +272,13 @@ fn renamed(text: &str) -> String {
     let mut renamed = String::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (head, ops) = line.split_once(':').expect("a session and operations");
-        renamed.push_str(&format!("client-{head}:"));
+        write!(renamed, "client-{head}:").expect("a string grows");
         for op in ops.split_inclusive(['(', ')']) {
             match op.strip_suffix(')').and_then(|inside| inside.split_once(',')) {
                 Some((key, value)) => {
                     let value = numbers_mapped(value, |number| 1_000_003 - 7 * number);
-                    renamed.push_str(&format!("key-{},{value})", 1_000_000 - parsed(key)));
+                    let key = 1_000_000 - parsed(key);
+                    write!(renamed, "key-{key},{value})").expect("a string grows");
                 }
                 None => renamed.push_str(op),
             }

@@ -24,7 +24,7 @@ impl Edges for SessionOrder<'_> {
             for txn in self.history.txns_of(session).filter(|&txn| self.index.is_counted(txn)) {
                 let begin = self.model.begin(txn);
                 if let Some(last) = last
-                    && !(!self.given_up.is_empty() && self.given_up.contains(&begin))
+                    && (self.given_up.is_empty() || !self.given_up.contains(&begin))
                 {
                     emit(self.model.commit(last), begin, Why::Session);
                 }
