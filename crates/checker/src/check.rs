@@ -76,7 +76,7 @@ pub struct Check<'a> {
     pub(crate) limits: &'a Limits<'a>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
-    options: Options,
+    pub(crate) options: Options,
     verdicts: Vec<(Level, Verdict)>,
 }
 
