@@ -148,6 +148,14 @@ fn a_certificate_is_for_one_history_and_the_engine() {
         folder.isolde("check h.txt --engine reference --certificate c"),
         refused("isolde: --certificate needs the fast engine: the reference proves nothing\n")
     );
+    let otherwise = "isolde: --certificate proves what levels mean by themselves: expected it \
+                     without --clock-drift and --without lists or given\n";
+    for option in ["--clock-drift 1ms", "--without lists", "--without given"] {
+        let run = folder.isolde(&format!("check h.txt {option} --certificate c"));
+        assert_eq!(run, refused(otherwise), "{option}");
+    }
+    let run = folder.isolde("check h.txt -q --without read-modify-write --certificate c");
+    assert_eq!(run.status, 0);
 }
 
 #[test]
