@@ -399,8 +399,12 @@ impl<'a> Joiner<'a> {
         let initial = self.history.initial(key) != value;
         let others = || self.writes.of(key).iter().filter(|version| version.value != value);
         let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
-        let lesser = others().filter(|version| !self.is_good(txn, version)).take(2);
-        let others: Vec<Version> = good.chain(lesser).copied().collect();
+        let lesser = others()
+            .filter(|version| version.txn != txn && !self.is_good(txn, version))
+            .take(CANDIDATES_MAX);
+        // Only to tell why no other write explains the read.
+        let own = others().filter(|version| version.txn == txn).take(1);
+        let others: Vec<Version> = good.chain(lesser).chain(own).copied().collect();
         let read = self.push(op, key, PackedOrigin::NOBODY);
         self.reads.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }

@@ -156,7 +156,7 @@ impl<'a> KeyOrder<'a> {
         if let Some(conflict) = self.against_program() {
             orders.conflicts.push(conflict);
         }
-        if orders.conflicts.len() == conflicts {
+        if orders.conflicts.len() == conflicts && !self.shows_one_append_twice() {
             self.steps(orders);
         }
     }
@@ -191,6 +191,18 @@ impl<'a> KeyOrder<'a> {
             earlier: pair[0].0,
             later: pair[1].0,
         })
+    }
+
+    /// Whether an append would have to come before itself: the key then has no order,
+    /// which matters to levels that such a list does not refute.
+    fn shows_one_append_twice(&self) -> bool {
+        let is_counted = |element: Value| {
+            let appends = self.writes.with_value(self.longest.key, element);
+            appends.iter().any(|append| self.counted[append.txn.index()])
+        };
+        let mut places = (0..).zip(self.spine);
+        self.places.len() < self.spine.len()
+            && places.any(|(at, element)| self.places[element] != at && is_counted(*element))
     }
 
     fn is_only(&self, value: Value) -> bool {
