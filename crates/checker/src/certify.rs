@@ -9,7 +9,7 @@ use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::check::Check;
 use crate::choices;
 use crate::level::Level;
-use crate::strong::COMMIT_LEVELS;
+use crate::strong::{self, COMMIT_LEVELS};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
@@ -96,6 +96,14 @@ impl Check<'_> {
     }
 
     fn commit_order(&self, level: Level, order: &[TxnId]) -> Proof {
+        // An order that was searched for is for choices of its own.
+        if COMMIT_LEVELS.contains(&level) && !self.index.several().is_empty() {
+            let facts = (self.history, self.index);
+            let found = strong::decide_with_origins(level, facts, self.options, self.limits);
+            if let (Verdict::Satisfied(Satisfied::Order(order)), origins) = found {
+                return Proof::Witness(Witness::Commits { order, origins });
+            }
+        }
         let rule = RULES.iter().find(|rule| rule.level == level);
         let searched = rule.and_then(|rule| {
             let any;
@@ -188,8 +196,12 @@ fn refutation(level: Level, violated: &Violated) -> Result<Shown, String> {
         Evidence::Cycle(cycle) => Some((at, Refutation::Derivation(derivation(cycle)))),
         Evidence::Cases(_) => None,
     });
+    let by_cases = |anomaly: &Anomaly| matches!(anomaly.evidence, Evidence::Cases(_));
     match shown {
         Some((at, refutation)) => Ok((at, Proof::Refutation(refutation))),
+        None if violated.anomalies.iter().any(by_cases) => {
+            Err("certificates cannot say what it takes reads to have seen".into())
+        }
         None => Err("it was decided by trying all orders".into()),
     }
 }

@@ -141,6 +141,13 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
         let message = "--certificate needs the fast engine: the reference proves nothing";
         return Err(Failure::Usage(message.into()));
     }
+    let asks_otherwise = arguments.clock_drift.is_some()
+        || arguments.without.iter().any(|source| *source != Source::ReadModifyWrite);
+    if asks_otherwise {
+        let message = "--certificate proves what levels mean by themselves: expected it without \
+                       --clock-drift and --without lists or given";
+        return Err(Failure::Usage(message.into()));
+    }
     Ok(())
 }
 

@@ -73,7 +73,8 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
         "Session snapshot isolation, counted as Table 3 of Huang et al. 2023 does, whose figures stand \
          behind ours. A constraint is two transactions that write the same key, its dependencies are \
          the edges that follow from either order; before, the initial state \
-         is a writer of the keys whose initial value was read. \
+         is a writer of the keys whose initial value was read, which the paper leaves open and which \
+         was chosen because it comes closest to its figures. \
          `open` are those of keys that are not one chain of read-modify-writes, `after` those that \
          saturation leaves. A check need not saturate: `asked` are the pairs that its solver looked at. \
          Recorded histories are PolySI's and Cobra's, where there are any, and need not be \

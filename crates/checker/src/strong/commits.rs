@@ -22,7 +22,7 @@ use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_certificate::Derivation;
+use isolde_certificate::{ChosenOrigin, Derivation};
 use isolde_history::{History, Index, ReadId, TxnId};
 use std::sync::Arc;
 
@@ -60,14 +60,17 @@ pub(super) struct Commits<'a> {
     /// What orders contain if they can.
     likely: Graph,
     derived: HashSet<(Node, Node)>,
+    /// What reads of repeated values are taken to have seen by the order that was found.
+    origins: Vec<ChosenOrigin>,
 }
 
-/// Decides a level, given that no read is wrong by itself at it.
+/// Decides a level, given that no read is wrong by itself at it. Where values repeat,
+/// with what the reads are taken to have seen if it holds.
 pub(super) fn decide<L: CommitLevel>(
     (history, index): (&History, &Index),
     options: Options,
     limits: &Limits<'_>,
-) -> Verdict {
+) -> (Verdict, Vec<ChosenOrigin>) {
     let model = L::model();
     (limits.observe)(Stage::Infer);
     let versions = Versions::new(history, index, model, options.sources);
@@ -75,9 +78,11 @@ pub(super) fn decide<L: CommitLevel>(
     (limits.observe)(Stage::Versions { pairs, open_keys });
     let repeated = match repeated_reads(model, &versions) {
         Ok(repeated) => repeated,
-        Err(reason) => return Verdict::Unknown(Unknown::Unsupported(reason)),
+        Err(reason) => return (Verdict::Unknown(Unknown::Unsupported(reason)), Vec::new()),
     };
-    Commits::new(model, &versions, &repeated, limits).run::<L>()
+    let mut commits = Commits::new(model, &versions, &repeated, limits);
+    let verdict = commits.run::<L>();
+    (verdict, commits.origins)
 }
 
 /// Known steps of version orders, without what they mean for readers.
@@ -124,11 +129,12 @@ impl<'a> Commits<'a> {
         let initial = Initial::new(model, versions, txns as Node);
         let nodes = txns + initial.node_count();
         let likely = Graph::new(model, txns, nodes, &[&session, &version_order, &initial]);
-        Commits { model, versions, repeated, limits, graph, likely, derived: HashSet::new() }
+        let (derived, origins) = (HashSet::new(), Vec::new());
+        Commits { model, versions, repeated, limits, graph, likely, derived, origins }
     }
 
-    fn run<L: CommitLevel>(mut self) -> Verdict {
-        if let Some(verdict) = L::begin(&mut self) {
+    fn run<L: CommitLevel>(&mut self) -> Verdict {
+        if let Some(verdict) = L::begin(self) {
             return verdict;
         }
         loop {
@@ -216,7 +222,7 @@ impl<'a> Commits<'a> {
         L::missed_first(self, read, &path)
     }
 
-    fn solve<L: CommitLevel>(&self, order: &[Node]) -> Verdict {
+    fn solve<L: CommitLevel>(&mut self, order: &[Node]) -> Verdict {
         (self.limits.observe)(Stage::Solve);
         let mut solver = acyclic::Solver::new(order, known_edges(&self.graph))
             .expect("an order that every edge agrees with");
@@ -238,7 +244,9 @@ impl<'a> Commits<'a> {
             acyclic::Answer::Satisfied => {
                 let nodes = in_order(solver.positions()).into_iter().map(TxnId);
                 let counted = nodes.filter(|&txn| self.versions.index.is_counted(txn));
-                Verdict::Satisfied(Satisfied::Order(counted.collect()))
+                let satisfied = Satisfied::Order(counted.collect());
+                self.origins = inquiry.questions.origins_taken();
+                Verdict::Satisfied(satisfied)
             }
             acyclic::Answer::Violated(refutation) => {
                 (self.limits.observe)(Stage::Explain);

@@ -1,10 +1,12 @@
 //! How many choices a history leaves, before and after saturation.
 //!
-//! Counted as `PolySI`'s Table 3 does, so that the two can be compared: a *constraint* is
+//! Counted as in Table 3 of `PolySI`, so that the two can be compared: a *constraint* is
 //! two transactions that write the same key, and its *dependencies* are the edges of
 //! both of its sides: from each writer to the other, and from each reader of the one to
 //! the other. Before saturation the initial state is a writer too, of the keys whose
-//! initial value somebody read; it is known to be the first, so it is never open.
+//! initial value somebody read; it is known to be the first, so it is never open. The
+//! paper does not say whether it counts it; of counting it never, there or always, this
+//! comes closest to its figures, without being equal to them.
 
 use super::clocks::Clocks;
 use super::runs::Runs;

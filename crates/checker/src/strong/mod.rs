@@ -46,7 +46,7 @@ use cycle::{Premises, core, short_cycle};
 use explain::Explainer;
 use graph::{Edges, Graph, Why};
 use hashbrown::HashSet;
-use isolde_certificate::Derivation;
+use isolde_certificate::{ChosenOrigin, Derivation};
 use isolde_history::{History, Index, Time, TxnId};
 use model::{Events, Model, Node};
 use parallel::Parallel;
@@ -73,6 +73,20 @@ pub(crate) const COMMIT_LEVELS: [Level; 2] =
 /// Whether a level can only be decided with times.
 pub(crate) fn needs_times(level: Level) -> bool {
     Model::of(level).is_some_and(|model| !model.real_time.is_empty())
+}
+
+/// Decides one of [`COMMIT_LEVELS`], with what reads of repeated values are taken to
+/// have seen if it holds.
+pub(crate) fn decide_with_origins(
+    level: Level,
+    facts: (&History, &Index),
+    options: Options,
+    limits: &Limits<'_>,
+) -> (Verdict, Vec<ChosenOrigin>) {
+    match level {
+        Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, limits),
+        _ => commits::decide::<Parallel>(facts, options, limits),
+    }
 }
 
 /// What beside the history decides a strong level.
@@ -111,14 +125,8 @@ pub(crate) fn decide(
     options: Options,
     limits: &Limits<'_>,
 ) -> Verdict {
-    match level {
-        Level::UpdateAtomic => {
-            return commits::decide::<UpdateAtomic>((history, index), options, limits);
-        }
-        Level::ParallelSnapshotIsolation => {
-            return commits::decide::<Parallel>((history, index), options, limits);
-        }
-        _ => {}
+    if COMMIT_LEVELS.contains(&level) {
+        return decide_with_origins(level, (history, index), options, limits).0;
     }
     let model = Model::of(level).expect("a level of this family");
     if !model.real_time.is_empty() && !history.has_times() {

@@ -1,6 +1,6 @@
 //! Parallel snapshot isolation: snapshots without lost updates.
 //!
-//! **Definition** [Sovran11; Cerone15]. Some version orders leave no cycle with fewer
+//! **Definition** [Sovran11]. Some version orders leave no cycle with fewer
 //! than two anti-dependencies. Session order plays no part.
 //!
 //! **Method.** An order of commits orders the versions of every key, so without

@@ -164,6 +164,15 @@ impl<'a> Questions<'a> {
         }
     }
 
+    /// What reads of repeated values are taken to have seen.
+    pub(super) fn origins_taken(&self) -> Vec<ChosenOrigin> {
+        let origin = |literal: &Literal| match self.asked.variables[literal.choice().index()] {
+            Variable::Origin(origin) => Some(origin),
+            _ => None,
+        };
+        self.commits.repeated.iter().filter_map(|it| origin(&self.taken[&it.read])).collect()
+    }
+
     /// What a read of a repeated value rests on.
     pub(super) fn taken(&self, read: ReadId) -> Option<Literal> {
         self.taken.get(&read).copied()

@@ -1,7 +1,7 @@
 //! Update atomic: transactions are seen entirely, and writers of a common key see each
 //! other.
 //!
-//! **Definition** [Cerone15]. Some order of commits contains reads-from and known
+//! **Definition** [in the form of Biswas19]. Some order of commits contains reads-from and known
 //! version order. Whenever a reader reads a key from a writer, another transaction
 //! writes the key and the reader reads from that other, or both write some key and the
 //! other precedes the reader, then the other precedes the writer.

@@ -8,7 +8,7 @@
 use super::graph::Graph;
 use super::model::{Events, Model, Node, Writers};
 use super::versions::{Slot, Versions};
-use isolde_history::{History, KeyId};
+use isolde_history::{History, KeyId, TxnId};
 
 /// Two versions of a key whose order has to be decided; `first` comes first in the
 /// order that was looked at.
@@ -61,9 +61,13 @@ impl<'a> Witness<'a> {
     }
 }
 
-/// An order that agrees with all edges and follows the times of the events, if there
-/// are times; else one in which all sessions advance evenly.
+/// An order that agrees with all edges and follows the serialization order that the
+/// database gave [Enne], or else the times of the events; without either, one in which
+/// all sessions advance evenly.
 pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<Node>> {
+    if let Some(total) = &history.orders().total {
+        return graph.sorted_by(given_rank(graph, history, total));
+    }
     if !history.has_times() {
         return graph.sorted();
     }
@@ -81,4 +85,15 @@ pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<N
             _ => times.commit.completed,
         }
     })
+}
+
+/// The place of each event if transactions ran one after another in a given order.
+fn given_rank(graph: &Graph, history: &History, total: &[TxnId]) -> impl Fn(Node) -> i64 {
+    let model = graph.model;
+    let events = model.events_of(history.txn_count()) as Node;
+    let mut places = vec![i64::MAX; history.txn_count()];
+    for (place, txn) in total.iter().enumerate() {
+        places[txn.index()] = place as i64;
+    }
+    move |node| if node < events { places[model.txn(node).index()] } else { i64::MAX }
 }

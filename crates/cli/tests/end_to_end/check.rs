@@ -5,23 +5,25 @@ use crate::support::{FRACTURED, Folder, GOOD, lines, printed, refused};
 const GOOD_REPORT: &str = "\
 good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 keys (text)
 
-  session-serializable        satisfied
-  serializable                satisfied  (implied by session-serializable)
-  session-snapshot-isolation  satisfied  (implied by session-serializable)
-  snapshot-isolation          satisfied  (implied by session-serializable)
-  repeatable-read             satisfied  (implied by session-serializable)
-  prefix                      satisfied  (implied by session-serializable)
-  cursor-stability            satisfied  (implied by session-serializable)
-  causal                      satisfied  (implied by session-serializable)
-  writes-follow-reads         satisfied  (implied by session-serializable)
-  monotonic-writes            satisfied  (implied by session-serializable)
-  monotonic-reads             satisfied  (implied by session-serializable)
-  read-your-writes            satisfied  (implied by session-serializable)
-  read-atomic                 satisfied  (implied by session-serializable)
-  read-committed              satisfied  (implied by session-serializable)
-  monotonic-atomic-view       satisfied  (implied by session-serializable)
-  adya-read-committed         satisfied  (implied by session-serializable)
-  read-uncommitted            satisfied  (implied by session-serializable)
+  session-serializable         satisfied
+  serializable                 satisfied  (implied by session-serializable)
+  session-snapshot-isolation   satisfied  (implied by session-serializable)
+  snapshot-isolation           satisfied  (implied by session-serializable)
+  repeatable-read              satisfied  (implied by session-serializable)
+  parallel-snapshot-isolation  satisfied  (implied by session-serializable)
+  prefix                       satisfied  (implied by session-serializable)
+  update-atomic                satisfied  (implied by session-serializable)
+  cursor-stability             satisfied  (implied by session-serializable)
+  causal                       satisfied  (implied by session-serializable)
+  writes-follow-reads          satisfied  (implied by session-serializable)
+  monotonic-writes             satisfied  (implied by session-serializable)
+  monotonic-reads              satisfied  (implied by session-serializable)
+  read-your-writes             satisfied  (implied by session-serializable)
+  read-atomic                  satisfied  (implied by session-serializable)
+  read-committed               satisfied  (implied by session-serializable)
+  monotonic-atomic-view        satisfied  (implied by session-serializable)
+  adya-read-committed          satisfied  (implied by session-serializable)
+  read-uncommitted             satisfied  (implied by session-serializable)
 
 holds: session-serializable
 gate: isolde check good.hist --level session-serializable

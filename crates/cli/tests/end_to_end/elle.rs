@@ -132,8 +132,8 @@ fn models_of_other_histories_and_names_nobody_knows_are_refused() {
     assert_eq!(
         refusal("-m bank"),
         refused(
-            "isolde: good.edn: expected functions of the model bank, found others in T1 (is it \
-             another model?)\n"
+            "isolde: good.edn: expected read or transfer in the model bank, found others in T1 (is \
+             it another model?)\n"
         )
     );
     assert_eq!(

@@ -14,16 +14,25 @@ fn certified(history: &str) -> Folder {
 #[test]
 fn what_check_certifies_verify_accepts() {
     let expected = "\
-read-uncommitted: satisfied, verified by causal (2 commits in order)
-adya-read-committed: satisfied, verified by causal (2 commits in order)
-monotonic-atomic-view: satisfied, verified by causal (2 commits in order)
-read-committed: satisfied, verified by causal (2 commits in order)
-read-atomic: satisfied, verified by causal (2 commits in order)
-read-your-writes: satisfied, verified by causal (2 commits in order)
-monotonic-reads: satisfied, verified by causal (2 commits in order)
-monotonic-writes: satisfied, verified by causal (2 commits in order)
-writes-follow-reads: satisfied, verified by causal (2 commits in order)
-causal: satisfied, verified (2 commits in order)
+read-uncommitted: satisfied, verified by session-serializable (2 events replayed)
+adya-read-committed: satisfied, verified by session-serializable (2 events replayed)
+monotonic-atomic-view: satisfied, verified by session-serializable (2 events replayed)
+read-committed: satisfied, verified by session-serializable (2 events replayed)
+read-atomic: satisfied, verified by session-serializable (2 events replayed)
+read-your-writes: satisfied, verified by session-serializable (2 events replayed)
+monotonic-reads: satisfied, verified by session-serializable (2 events replayed)
+monotonic-writes: satisfied, verified by session-serializable (2 events replayed)
+writes-follow-reads: satisfied, verified by session-serializable (2 events replayed)
+causal: satisfied, verified by session-serializable (2 events replayed)
+cursor-stability: satisfied, verified by session-serializable (2 events replayed)
+update-atomic: satisfied, verified by session-serializable (2 events replayed)
+prefix: satisfied, verified by session-serializable (2 events replayed)
+parallel-snapshot-isolation: satisfied, verified by session-serializable (2 events replayed)
+repeatable-read: satisfied, verified by session-serializable (2 events replayed)
+snapshot-isolation: satisfied, verified by session-serializable (2 events replayed)
+session-snapshot-isolation: satisfied, verified by session-serializable (2 events replayed)
+serializable: satisfied, verified by session-serializable (2 events replayed)
+session-serializable: satisfied, verified (2 events replayed)
 ";
     assert_eq!(certified(GOOD).isolde("verify h.cert h.txt"), printed(0, expected));
 }
@@ -42,7 +51,9 @@ fn compressed_certificates_and_other_formats_of_the_history_are_accepted() {
 
 #[test]
 fn a_changed_proof_is_refused_and_says_where() {
-    let folder = certified(FRACTURED);
+    let folder = Folder::with(&[("h.txt", FRACTURED)]);
+    let levels = "-l mav -l rc -l ra -l cc -l adya-rc";
+    assert_eq!(folder.isolde(&format!("check h.txt -q {levels} --certificate h.cert")).status, 1);
     let text = folder.read("h.cert");
     let step = "step c0 c1 reads-from 2 0";
     assert!(text.contains(step), "{text}");
@@ -109,14 +120,16 @@ fn what_is_no_certificate_is_bad_input() {
 
 #[test]
 fn levels_without_a_proof_are_left_out_with_the_reason() {
-    let folder = Folder::with(&[("h.txt", GOOD)]);
+    // A repeated value that may be one of a transaction that nobody else observed.
+    let history = "A: w(x,1) unknown\nB: w(x,1)\nC: r(x,1)\n";
+    let folder = Folder::with(&[("h.txt", history)]);
     let run = folder.isolde("check h.txt --level serializable -q --certificate h.cert");
     assert_eq!(
         run,
         Run {
             status: 0,
             stdout: "h.txt\tserializable\tsatisfied\n".into(),
-            stderr: "isolde: serializable is not in the certificate: it was decided by trying all \
+            stderr: "isolde: serializable is not in the certificate: values repeat: it was decided by trying all \
                      orders\n"
                 .into(),
         }
@@ -135,6 +148,14 @@ fn a_certificate_is_for_one_history_and_the_engine() {
         folder.isolde("check h.txt --engine reference --certificate c"),
         refused("isolde: --certificate needs the fast engine: the reference proves nothing\n")
     );
+    let otherwise = "isolde: --certificate proves what levels mean by themselves: expected it \
+                     without --clock-drift and --without lists or given\n";
+    for option in ["--clock-drift 1ms", "--without lists", "--without given"] {
+        let run = folder.isolde(&format!("check h.txt {option} --certificate c"));
+        assert_eq!(run, refused(otherwise), "{option}");
+    }
+    let run = folder.isolde("check h.txt -q --without read-modify-write --certificate c");
+    assert_eq!(run.status, 0);
 }
 
 #[test]
