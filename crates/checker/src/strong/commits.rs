@@ -17,14 +17,13 @@ use super::repeated::{Repeated, repeated_reads};
 use super::search::known_edges;
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, ShownBy, Versions};
-use super::{Options, in_order, limit, open_pairs};
+use super::{Options, in_order, limit, open_pairs, solved, violated};
 use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::verdict::{Satisfied, Unknown, Verdict};
 use hashbrown::HashSet;
-use isolde_certificate::{ChosenOrigin, Derivation};
+use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index, ReadId, TxnId};
-use std::sync::Arc;
 
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
@@ -229,17 +228,7 @@ impl<'a> Commits<'a> {
         let questions = Questions::new(self, &mut solver);
         let mut inquiry = Inquiry { questions, level: L::asking(self) };
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
-        let limits = acyclic::Limits {
-            stop: self.limits.stop,
-            memory_bytes_max: self.limits.working_bytes_max.map(|most| most.saturating_sub(used)),
-            conflicts_max: None,
-        };
-        let answer = solver.solve(&mut inquiry, &limits);
-        let counts = solver.statistics();
-        (self.limits.observe)(Stage::Solved {
-            choices: counts.choices,
-            conflicts: counts.conflicts,
-        });
+        let answer = solved(&mut solver, &mut inquiry, self.limits, (used, None));
         match answer {
             acyclic::Answer::Satisfied => {
                 let nodes = in_order(solver.positions()).into_iter().map(TxnId);
@@ -288,15 +277,6 @@ impl<'a> Commits<'a> {
         let most = self.limits.working_bytes_max?;
         (used > most).then(|| limit(acyclic::Stop::Memory))
     }
-}
-
-/// A violation and its proof, if there is one.
-pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
-    Verdict::Violated(Violated {
-        anomalies: vec![anomaly],
-        settled_by: None,
-        proof: proof.map(Arc::new),
-    })
 }
 
 /// Nodes that lead to one node, as far as a position.

@@ -267,7 +267,7 @@ impl Decision<'_> {
         let order = match self.saturate(&mut graph, order) {
             (Saturated::Fixpoint(order), ..) => order,
             (Saturated::Cyclic(stuck), clocks) => {
-                return self.cyclic(&graph, &stuck, clocks.as_ref());
+                return self.cyclic(&graph, &stuck, Some(&clocks));
             }
             (Saturated::Stopped, _) => {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
@@ -292,17 +292,7 @@ impl Decision<'_> {
         let mut search = Search::new(self.model, self.versions, self.repeated);
         search.begin(&mut solver);
         let used = graph.memory() + self.versions.memory();
-        let limits = acyclic::Limits {
-            stop: self.limits.stop,
-            memory_bytes_max: self.limits.working_bytes_max.map(|most| most.saturating_sub(used)),
-            conflicts_max,
-        };
-        let answer = solver.solve(&mut search, &limits);
-        let counts = solver.statistics();
-        (self.limits.observe)(Stage::Solved {
-            choices: counts.choices,
-            conflicts: counts.conflicts,
-        });
+        let answer = solved(&mut solver, &mut search, self.limits, (used, conflicts_max));
         match answer {
             acyclic::Answer::Satisfied => Searched::Satisfied(in_order(solver.positions())),
             acyclic::Answer::Violated(refutation) => {
@@ -313,7 +303,7 @@ impl Decision<'_> {
     }
 
     /// Derives what follows; with the clocks of the last round.
-    fn saturate(&self, graph: &mut Graph, order: &[Node]) -> (Saturated, Option<(Clocks, Cover)>) {
+    fn saturate(&self, graph: &mut Graph, order: &[Node]) -> (Saturated, (Clocks, Cover)) {
         let cover = self.cover(graph, order, CLOCK_BYTES_MAX);
         let runs = Runs::new(self.versions, &cover);
         let clocks = Clocks::new(graph, &cover);
@@ -324,7 +314,7 @@ impl Decision<'_> {
         let open = open_pairs(self.versions).0.saturating_sub(saturation.decided_pairs(graph));
         (self.limits.observe)(Stage::Saturated { rounds, derived, open });
         let clocks = saturation.clocks;
-        (saturated, Some((clocks, cover)))
+        (saturated, (clocks, cover))
     }
 
     fn cover(&self, graph: &Graph, order: &[Node], bytes_max: usize) -> Cover {
@@ -368,7 +358,7 @@ impl Decision<'_> {
         let explainer =
             Explainer { model: self.model, versions: self.versions, premises: premises() };
         let anomaly = anomaly::of_event_cycle(self.history(), explainer.cycle(&steps));
-        Attempt::Verdict(violated(anomaly, proof))
+        Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
     /// No order of versions fits: as a cycle if saturation of what the refutation is
@@ -390,7 +380,7 @@ impl Decision<'_> {
         let premises = Premises { graph: &graph, clocks: None };
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
         let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
-        Attempt::Verdict(violated(anomaly, proof))
+        Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
     /// Saturates with the transactions of a refutation alone.
@@ -452,7 +442,7 @@ impl Decision<'_> {
         let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
         let premises = Premises { graph, clocks: None };
         let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
-        violated(anomaly::of_event_cycle(versions.history, cycle), proof)
+        violated(anomaly::of_event_cycle(versions.history, cycle), Some(proof))
     }
 
     fn satisfied(&self, order: &[Node]) -> Verdict {
@@ -490,12 +480,32 @@ struct Refuted {
     asked: search::Asked,
 }
 
-fn violated(anomaly: Anomaly, proof: Derivation) -> Verdict {
+/// A violation and its proof, if there is one.
+fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
     Verdict::Violated(Violated {
         anomalies: vec![anomaly],
         settled_by: None,
-        proof: Some(Arc::new(proof)),
+        proof: proof.map(Arc::new),
     })
+}
+
+/// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
+/// took.
+fn solved<R: acyclic::Refine>(
+    solver: &mut acyclic::Solver,
+    refine: &mut R,
+    limits: &Limits<'_>,
+    (used, conflicts_max): (usize, Option<u64>),
+) -> acyclic::Answer {
+    let within = acyclic::Limits {
+        stop: limits.stop,
+        memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
+        conflicts_max,
+    };
+    let answer = solver.solve(refine, &within);
+    let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
+    (limits.observe)(Stage::Solved { choices, conflicts });
+    answer
 }
 
 fn limit(stop: acyclic::Stop) -> Verdict {

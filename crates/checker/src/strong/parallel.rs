@@ -10,13 +10,14 @@
 //! position of that version: the orders of versions it takes become choices, not all of
 //! which hold unless the version that was not seen precedes the one that was.
 
-use super::commits::{CommitLevel, Commits, violated};
+use super::commits::{CommitLevel, Commits};
 use super::cycle::{Premises, Step};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input};
 use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
+use super::violated;
 use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;
