@@ -15,9 +15,11 @@
 //! # Ok::<(), isolde_harness::ParameterError>(())
 //! ```
 
+mod address;
 mod anomaly;
 mod clients;
 mod clock;
+mod database;
 mod keys;
 mod parameters;
 mod plan;
@@ -26,7 +28,12 @@ mod random;
 mod record;
 mod store;
 
+pub use address::{Address, Host};
 pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
 pub use clients::generate;
+pub use database::{
+    Access, Answer, Claim, Database, Deviation, Endpoint, Failure, Needs, Request, RequestKind,
+    Session, SnapshotPoint, Style,
+};
 pub use parameters::{Aborts, Distribution, Isolation, ParameterError, Parameters, Times, TxnKind};
 pub use preset::{PRESETS, Preset, preset};
