@@ -38,6 +38,7 @@ const ALLOWED: &[Allowed] = &[
         // What is generated at a level is held to the definition of that level.
         in_tests: &["isolde"],
     },
+    Allowed { package: "isolde-drivers", dependencies: &["isolde-harness"], in_tests: &[] },
     Allowed {
         package: "isolde-cli",
         dependencies: &[
@@ -46,6 +47,7 @@ const ALLOWED: &[Allowed] = &[
             "isolde",
             "isolde-report",
             "isolde-harness",
+            "isolde-drivers",
         ],
         in_tests: &[],
     },

@@ -1,0 +1,46 @@
+//! Databases that can be driven, one folder each.
+//!
+//! A folder has `driver.rs`, which implements the harness's `Database` and `Session`,
+//! and `errors.rs`, which says what each error means for a transaction. [`TARGETS`] has a
+//! row for each; [`open`] finds the row of an address. Every driver passes the
+//! harness's conformance suite.
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use isolde_harness::{Address, Database, Failure};
+
+/// A kind of database that can be driven.
+pub struct Target {
+    /// What its addresses begin with; the first one is its name.
+    pub schemes: &'static [&'static str],
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// An address as an example.
+    pub example: &'static str,
+    /// Opens the database: connects at least once, so that a wrong address shows.
+    pub open: fn(&Address) -> Result<Box<dyn Database>, Failure>,
+}
+
+/// All of them. A new one is a folder and a row.
+pub static TARGETS: &[Target] = &[
+    #[cfg(feature = "sqlite")]
+    sqlite::TARGET,
+];
+
+/// The database that is driven if no other is named.
+pub const DEFAULT_TARGET: &str = "sqlite";
+
+/// Opens the database at this address.
+pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    let target = TARGETS.iter().find(|target| target.schemes.contains(&address.scheme.as_str()));
+    let Some(target) = target else {
+        let names: Vec<&str> = TARGETS.iter().map(|target| target.schemes[0]).collect();
+        return Err(Failure::Refused(format!(
+            "expected a database that can be driven ({}), found {}",
+            names.join(", "),
+            address.scheme
+        )));
+    };
+    (target.open)(address)
+}

@@ -1,0 +1,336 @@
+//! Driving SQLite: every session is a connection to one file.
+//!
+//! The file has a write-ahead log, so that readers and the one writer run side by side:
+//! a transaction's snapshot is the last commit when it first reads, and a writer whose
+//! snapshot is no longer the last is refused with `BUSY_SNAPSHOT`. A writer that waits
+//! for another gives up after a while with `BUSY`. Both leave nothing behind.
+//!
+//! Without a path a file in the folder for temporary files is used, and removed.
+
+use super::errors::failure;
+use crate::Target;
+use isolde_harness::{
+    Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
+    Session, SnapshotPoint,
+};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How SQLite is reached.
+pub(crate) const TARGET: Target = Target {
+    schemes: &["sqlite"],
+    title: "SQLite, compiled in; a temporary file unless one is given",
+    example: "sqlite:/path/to/file.db",
+    open,
+};
+
+/// How long a writer waits for another.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if !address.hosts.is_empty() {
+        return Err(Failure::Refused(format!(
+            "expected the path of a file, as in {}, found a server's address",
+            TARGET.example
+        )));
+    }
+    let (path, is_ours) = if address.path.is_empty() {
+        (temporary_path(), true)
+    } else {
+        let path = PathBuf::from(&address.path);
+        let is_ours = !path.exists();
+        (path, is_ours)
+    };
+    let database = Sqlite {
+        endpoints: vec![Endpoint { name: path.display().to_string(), access: Access::ReadWrite }],
+        path,
+        is_ours,
+        claims: vec![Claim::new(
+            "serializable",
+            &["strict-serializable"],
+            SnapshotPoint::FirstRequest,
+        )],
+        tables: Tables::default(),
+    };
+    // A path that cannot be opened, or is no database, shows now.
+    let connection = database.connection()?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(|error| database.unusable(&error))?;
+    if mode != "wal" {
+        return Err(Failure::Refused(format!(
+            "expected a file that can have a write-ahead log, found journal mode {mode}"
+        )));
+    }
+    Ok(Box::new(database))
+}
+
+/// A path that no other database of this or another process has.
+fn temporary_path() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |elapsed| elapsed.as_nanos());
+    std::env::temp_dir().join(format!("isolde-{}-{count}-{nanos:x}.db", std::process::id()))
+}
+
+struct Sqlite {
+    path: PathBuf,
+    /// Whether the file was created here, and is removed in the end.
+    is_ours: bool,
+    endpoints: Vec<Endpoint>,
+    claims: Vec<Claim>,
+    tables: Tables,
+}
+
+/// Names of the tables; empty if there are none.
+#[derive(Clone, Default)]
+struct Tables {
+    registers: String,
+    lists: String,
+}
+
+impl Sqlite {
+    fn connection(&self) -> Result<Connection, Failure> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)
+            .map_err(|error| self.unusable(&error))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.unusable(&error))?;
+        // What survives a power failure is not what is tested.
+        connection
+            .pragma_update(None, "synchronous", "off")
+            .map_err(|error| self.unusable(&error))?;
+        Ok(connection)
+    }
+
+    fn unusable(&self, error: &rusqlite::Error) -> Failure {
+        Failure::Refused(format!("cannot use {}: {error}", self.path.display()))
+    }
+
+    fn remove_file(&self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            // What is not there need not be removed.
+            let _ = std::fs::remove_file(Path::new(&path));
+        }
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        let _ = self.clean_up();
+    }
+}
+
+impl Database for Sqlite {
+    fn name(&self) -> &'static str {
+        "SQLite"
+    }
+
+    fn version(&self) -> String {
+        rusqlite::version().to_owned()
+    }
+
+    fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    fn default_isolation(&self) -> &'static str {
+        "serializable"
+    }
+
+    fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn supports(&self, _kind: RequestKind) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
+        let connection = self.connection()?;
+        let create = |name: &str, columns: &str| {
+            connection
+                .execute_batch(&format!("CREATE TABLE {name} ({columns})"))
+                .map_err(|error| Failure::Refused(format!("cannot create a table: {error}")))
+        };
+        if needs.registers() {
+            let name = format!("{}registers", needs.prefix);
+            create(&name, "key INTEGER PRIMARY KEY, value INTEGER NOT NULL")?;
+            self.tables.registers = name;
+        }
+        if needs.lists() {
+            let name = format!("{}lists", needs.prefix);
+            create(&name, "key INTEGER PRIMARY KEY, elements TEXT NOT NULL")?;
+            self.tables.lists = name;
+        }
+        Ok(())
+    }
+
+    fn connect(&self, _endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
+        let connection = self.connection()?;
+        connection.set_prepared_statement_cache_capacity(32);
+        Ok(Box::new(SqliteSession { connection, statements: Statements::new(&self.tables) }))
+    }
+
+    fn clean_up(&mut self) -> Result<(), Failure> {
+        if self.is_ours {
+            self.remove_file();
+            self.tables = Tables::default();
+            return Ok(());
+        }
+        let tables = std::mem::take(&mut self.tables);
+        let names = [tables.registers, tables.lists];
+        if names.iter().all(String::is_empty) {
+            return Ok(());
+        }
+        let connection = self.connection()?;
+        for name in names.iter().filter(|name| !name.is_empty()) {
+            connection
+                .execute_batch(&format!("DROP TABLE {name}"))
+                .map_err(|error| Failure::Refused(format!("cannot drop table {name}: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// The statements of a session, as text: the names of the tables are part of them.
+struct Statements {
+    read: String,
+    write: String,
+    insert: String,
+    delete: String,
+    range: String,
+    swap: String,
+    update_range: String,
+    read_list: String,
+    append: String,
+}
+
+impl Statements {
+    fn new(tables: &Tables) -> Statements {
+        let Tables { registers, lists } = tables;
+        Statements {
+            read: format!("SELECT value FROM {registers} WHERE key = ?1"),
+            write: format!(
+                "INSERT INTO {registers} (key, value) VALUES (?1, ?2) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            ),
+            insert: format!(
+                "INSERT INTO {registers} (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING"
+            ),
+            delete: format!("DELETE FROM {registers} WHERE key = ?1"),
+            range: format!("SELECT key, value FROM {registers} WHERE key BETWEEN ?1 AND ?2"),
+            swap: format!("UPDATE {registers} SET value = ?3 WHERE key = ?1 AND value = ?2"),
+            update_range: format!(
+                "UPDATE {registers} SET value = ?3 + key - ?1 WHERE key BETWEEN ?1 AND ?2 \
+                 RETURNING key, value"
+            ),
+            read_list: format!("SELECT elements FROM {lists} WHERE key = ?1"),
+            append: format!(
+                "INSERT INTO {lists} (key, elements) VALUES (?1, ?2) \
+                 ON CONFLICT (key) DO UPDATE SET elements = elements || ',' || excluded.elements"
+            ),
+        }
+    }
+}
+
+struct SqliteSession {
+    connection: Connection,
+    statements: Statements,
+}
+
+impl SqliteSession {
+    /// The failure, with the transaction rolled back if there still is one.
+    fn failed(&self, error: &rusqlite::Error) -> Failure {
+        if !self.connection.is_autocommit() {
+            // If this fails too, the next begin does and ends the run.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        failure(error)
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, rusqlite::Error> {
+        let Self { connection, statements } = self;
+        Ok(match *request {
+            Request::Read { key } => {
+                let mut read = connection.prepare_cached(&statements.read)?;
+                Answer::Value(read.query_row([key], |row| row.get(0)).optional()?)
+            }
+            Request::Write { key, value } => {
+                connection.prepare_cached(&statements.write)?.execute([key, value])?;
+                Answer::Done
+            }
+            Request::ReadList { key } => {
+                let mut read = connection.prepare_cached(&statements.read_list)?;
+                let text: Option<String> = read.query_row([key], |row| row.get(0)).optional()?;
+                Answer::List(elements(text.as_deref().unwrap_or("")))
+            }
+            Request::Append { key, value } => {
+                let mut append = connection.prepare_cached(&statements.append)?;
+                append.execute(params![key, value.to_string()])?;
+                Answer::Done
+            }
+            Request::Insert { key, value }
+            | Request::CompareAndSet { key, expected: None, value } => {
+                let mut insert = connection.prepare_cached(&statements.insert)?;
+                Answer::Applied(insert.execute([key, value])? > 0)
+            }
+            Request::Delete { key } => {
+                let mut delete = connection.prepare_cached(&statements.delete)?;
+                Answer::Applied(delete.execute([key])? > 0)
+            }
+            Request::CompareAndSet { key, expected: Some(expected), value } => {
+                let mut swap = connection.prepare_cached(&statements.swap)?;
+                Answer::Applied(swap.execute([key, expected, value])? > 0)
+            }
+            Request::Range { low, high } => {
+                let mut range = connection.prepare_cached(&statements.range)?;
+                let rows = range.query_map([low, high], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Answer::Rows(rows.collect::<Result<_, _>>()?)
+            }
+            Request::UpdateRange { low, high, first } => {
+                let mut update = connection.prepare_cached(&statements.update_range)?;
+                let rows =
+                    update.query_map([low, high, first], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Answer::Rows(rows.collect::<Result<_, _>>()?)
+            }
+            ref other => {
+                let message = other.kind().name().to_owned();
+                return Err(rusqlite::Error::InvalidParameterName(message));
+            }
+        })
+    }
+}
+
+/// The elements of a list that is stored as text. Only [`Request::Append`] writes
+/// there, so what is no number shows as a value that nobody appended.
+fn elements(text: &str) -> Vec<u64> {
+    text.split(',')
+        .filter(|element| !element.is_empty())
+        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
+        .collect()
+}
+
+impl Session for SqliteSession {
+    fn begin(&mut self, _access: Access) -> Result<(), Failure> {
+        self.connection.execute_batch("BEGIN").map_err(|error| self.failed(&error))
+    }
+
+    fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
+        self.answer(request).map_err(|error| self.failed(&error))
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        self.connection.execute_batch("COMMIT").map_err(|error| self.failed(&error))
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        self.connection.execute_batch("ROLLBACK").map_err(|error| failure(&error))
+    }
+}
