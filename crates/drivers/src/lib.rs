@@ -5,6 +5,8 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod managed;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
