@@ -94,6 +94,9 @@ impl From<io::Error> for DriveError {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
+/// A client that is refused again and again waits twice as long each time, from the
+/// first of these up to the second: else those that were refused keep refusing each other.
+const WAITS: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(20)];
 /// Refused transactions for each committed one, before a client gives up.
 const REFUSALS_MAX: u64 = 1000;
 
@@ -149,6 +152,7 @@ impl Drive<'_> {
             client: self.workload.client(number, endpoints[endpoint].access),
             left: if self.duration.is_some() { u64::MAX } else { u64::from(share) },
             refused: 0,
+            slowness: 1 + number % 4,
             deadline: self.duration.map(|duration| started + duration),
             failed,
         }
@@ -186,6 +190,8 @@ struct Connection<'a> {
     left: u64,
     /// Transactions refused since the last commit.
     refused: u64,
+    /// Keeps clients that wait from waking together.
+    slowness: u32,
     deadline: Option<Instant>,
     failed: &'a Failed,
 }
@@ -257,6 +263,11 @@ impl Connection<'_> {
     fn aborted(&mut self) -> Result<(), DriveError> {
         self.refused += 1;
         if self.refused < REFUSALS_MAX || self.deadline.is_some() {
+            // Two refusals are the luck of the draw.
+            if let Some(doublings) = self.refused.checked_sub(3) {
+                let wait = WAITS[0] * (1 << doublings.min(16)) * self.slowness;
+                std::thread::sleep(wait.min(WAITS[1]));
+            }
             return Ok(());
         }
         Err(DriveError::Database(format!(

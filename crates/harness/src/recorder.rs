@@ -402,3 +402,6 @@ fn number(line: &mut Vec<u8>, mut number: u64) {
     }
     line.extend_from_slice(&digits[at..]);
 }
+
+#[cfg(test)]
+mod tests;
