@@ -266,7 +266,7 @@ fn certify(check: &mut Check<'_>, levels: &[Level], path: &Path) -> Result<(), F
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.
-fn decide(
+pub(crate) fn decide(
     check: &mut Check<'_>,
     levels: &[Level],
     tell: impl Fn(Level, &Verdict, f64),
@@ -314,7 +314,7 @@ fn gate(report: &Report, file: &Path) -> Option<String> {
 }
 
 /// A word that a shell takes as it is.
-fn for_a_shell(word: &str) -> String {
+pub(crate) fn for_a_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:,+@%=".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
         return word.to_owned();

@@ -1,43 +1,18 @@
 //! `isolde gen`: histories without a database.
 
 use crate::exit::{Failure, Status};
-use crate::{check, convert};
+use crate::{check, convert, workload};
 use clap::ValueEnum;
 use isolde::Level;
-use isolde_harness::{
-    Aborts, Anomaly, Distribution, INJECTED, Isolation, PRESETS, Preset, Times, TxnKind, generate,
-};
-use std::fmt::Write;
+use isolde_harness::{Aborts, Anomaly, INJECTED, Isolation, Times, generate};
 use std::path::PathBuf;
 
 /// Options of `isolde gen`.
 #[derive(clap::Args)]
-#[command(after_help = presets())]
+#[command(after_help = workload::presets())]
 pub(crate) struct Arguments {
-    /// The workload to start from; the other options change it
-    #[arg(long, value_name = "NAME", default_value = "GeneralRW", value_parser = parse_preset)]
-    preset: &'static Preset,
-    /// Clients
-    #[arg(long, value_name = "NUMBER")]
-    sessions: Option<u32>,
-    /// Committed transactions of all sessions together
-    #[arg(long, value_name = "NUMBER")]
-    transactions: Option<u32>,
-    /// Operations of each transaction
-    #[arg(long, value_name = "NUMBER")]
-    operations: Option<u32>,
-    /// The share of reads, from 0 to 1
-    #[arg(long, value_name = "SHARE")]
-    read_share: Option<f64>,
-    /// Keys in use at a time
-    #[arg(long, value_name = "NUMBER")]
-    keys: Option<u32>,
-    /// How often each key is used: uniform, zipf:EXPONENT or hotspot
-    #[arg(long, value_name = "SHAPE", value_parser = parse_distribution)]
-    distribution: Option<Distribution>,
-    /// What transactions do
-    #[arg(long, value_enum, value_name = "NAME")]
-    workload: Option<Workload>,
+    #[command(flatten)]
+    workload: workload::Arguments,
     /// What the simulated database guarantees
     #[arg(long, value_name = "LEVEL", value_parser = parse_isolation)]
     isolation: Option<Isolation>,
@@ -50,27 +25,12 @@ pub(crate) struct Arguments {
     /// Add a fault at the end
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
     anomaly: Option<Anomaly>,
-    /// Which of the possible histories; the same seed gives the same one
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
     /// The format to write; see `isolde formats`
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     to: String,
     /// Where to write: a file, or a directory for formats that are one [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Workload {
-    /// Each operation is a read or a write
-    Mixed,
-    /// Read-only transactions and transactions of writes alone
-    Blindw,
-    /// Each key is read, then written
-    Rmw,
-    /// Each operation reads a list or appends to one
-    ListAppend,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -93,20 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 impl Arguments {
     fn parameters(&self) -> isolde_harness::Parameters {
-        let preset = self.preset.parameters;
+        let preset = self.workload.preset_or("GeneralRW").parameters;
         isolde_harness::Parameters {
-            sessions: self.sessions.unwrap_or(preset.sessions),
-            transactions: self.transactions.unwrap_or(preset.transactions),
-            operations: self.operations.unwrap_or(preset.operations),
-            read_share: self.read_share.unwrap_or(preset.read_share),
-            keys: self.keys.unwrap_or(preset.keys),
-            distribution: self.distribution.unwrap_or(preset.distribution),
-            kind: self.workload.map_or(preset.kind, |workload| match workload {
-                Workload::Mixed => TxnKind::Mixed,
-                Workload::Blindw => TxnKind::BlindWrite,
-                Workload::Rmw => TxnKind::ReadModifyWrite,
-                Workload::ListAppend => TxnKind::ListAppend,
-            }),
             isolation: self.isolation.unwrap_or(preset.isolation),
             times: self.times.map_or(preset.times, |times| match times {
                 Noted::None => Times::None,
@@ -115,39 +63,8 @@ impl Arguments {
             }),
             aborts: if self.aborts { Aborts::Recorded } else { preset.aborts },
             anomaly: self.anomaly.or(preset.anomaly),
-            seed: self.seed.unwrap_or(preset.seed),
+            ..self.workload.applied_to(preset)
         }
-    }
-}
-
-fn presets() -> String {
-    let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-    let mut text = String::from("Presets:\n");
-    for preset in PRESETS {
-        writeln!(text, "  {:width$}  {}", preset.name, preset.title)
-            .expect("writing to a string cannot fail");
-    }
-    text
-}
-
-fn parse_preset(name: &str) -> Result<&'static Preset, String> {
-    isolde_harness::preset(name).ok_or_else(|| {
-        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
-    })
-}
-
-fn parse_distribution(text: &str) -> Result<Distribution, String> {
-    match text.split_once(':') {
-        None if text == "uniform" => Ok(Distribution::Uniform),
-        None if text == "hotspot" => Ok(Distribution::Hotspot),
-        None if text == "zipf" => Ok(Distribution::Zipf { theta: 0.5 }),
-        Some(("zipf", theta)) => {
-            let number = theta.parse::<f64>();
-            let theta = number.map_err(|_| format!("expected an exponent, found `{theta}`"))?;
-            Ok(Distribution::Zipf { theta })
-        }
-        _ => Err(format!("expected uniform, zipf:EXPONENT or hotspot, found `{text}`")),
     }
 }
 
@@ -189,15 +106,5 @@ mod tests {
         assert_eq!(parse_isolation("strict-serializable"), Ok(Isolation::Serializable));
         assert!(parse_isolation("prefix").is_err());
         assert!(parse_isolation("none").is_err());
-    }
-
-    #[test]
-    fn distributions_name_their_exponent() {
-        assert_eq!(parse_distribution("zipf:0.99"), Ok(Distribution::Zipf { theta: 0.99 }));
-        assert_eq!(parse_distribution("zipf"), Ok(Distribution::Zipf { theta: 0.5 }));
-        assert_eq!(parse_distribution("uniform"), Ok(Distribution::Uniform));
-        for wrong in ["zipf:", "zipf:x", "uniform:1", ""] {
-            assert!(parse_distribution(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -14,8 +14,10 @@ mod limits;
 mod lint;
 mod output;
 mod progress;
+mod run;
 mod stats;
 mod verify;
+mod workload;
 
 use clap::{Parser, Subcommand};
 use exit::Status;
@@ -32,6 +34,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Drive a database, record what its clients see, and check what it promises
+    Run(Box<run::Arguments>),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
     /// Check the proofs of a certificate against its history
@@ -53,6 +57,7 @@ enum Command {
 const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
+  isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
@@ -78,6 +83,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Lint(arguments)) => lint::run(&arguments),

@@ -17,6 +17,8 @@ enum Shape {
     Hot(u32),
 }
 
+/// -ln(1 - 0.95) / (6/7): how much rarer the last key is than the first, as a power of e.
+const EXPONENTIAL_DECAY: f64 = 3.495_020_987;
 const HOT_CHANCE: f64 = 0.8;
 const HOT_PART: u32 = 5;
 
@@ -32,9 +34,36 @@ impl KeyChoice {
                 };
                 Shape::Cumulative((1..=keys).map(add).collect())
             }
+            Distribution::Exponential => {
+                let decay = EXPONENTIAL_DECAY / f64::from(keys);
+                let mut sum = 0.0;
+                let add = |rank| {
+                    sum += exponential(-decay * f64::from(rank));
+                    sum
+                };
+                Shape::Cumulative((0..keys).map(add).collect())
+            }
             Distribution::Hotspot => Shape::Hot((keys / HOT_PART).max(1)),
         };
         KeyChoice { keys, shape }
+    }
+
+    /// How many keys there are.
+    pub(crate) fn keys(&self) -> u32 {
+        self.keys
+    }
+
+    /// A key that is not in use, if one is drawn soon; else one that is.
+    pub(crate) fn draw_other(&self, random: &mut Random, is_used: impl Fn(u32) -> bool) -> u32 {
+        const DRAWS_MAX: u32 = 20;
+        let mut place = self.draw(random);
+        for _ in 0..DRAWS_MAX {
+            if !is_used(place) {
+                break;
+            }
+            place = self.draw(random);
+        }
+        place
     }
 
     #[inline]
@@ -138,10 +167,22 @@ mod tests {
     }
 
     #[test]
+    fn nineteen_of_twenty_operations_use_the_first_six_sevenths_of_exponential_keys() {
+        let counts = counts(70, Distribution::Exponential);
+        let first: u32 = counts[..60].iter().sum();
+        // What would lie beyond the last key is spread over all of them.
+        assert!((97_000..99_000).contains(&first), "{counts:?}");
+        assert!(counts[0] > 20 * counts[69], "{counts:?}");
+    }
+
+    #[test]
     fn one_key_is_always_drawn() {
-        for distribution in
-            [Distribution::Uniform, Distribution::Zipf { theta: 0.5 }, Distribution::Hotspot]
-        {
+        for distribution in [
+            Distribution::Uniform,
+            Distribution::Zipf { theta: 0.5 },
+            Distribution::Hotspot,
+            Distribution::Exponential,
+        ] {
             assert_eq!(counts(1, distribution), [100_000]);
         }
     }

@@ -19,14 +19,18 @@ mod address;
 mod anomaly;
 mod clients;
 mod clock;
+pub mod conformance;
 mod database;
+mod drive;
 mod keys;
 mod parameters;
 mod plan;
 mod preset;
 mod random;
 mod record;
+mod recorder;
 mod store;
+mod workload;
 
 pub use address::{Address, Host};
 pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
@@ -35,5 +39,10 @@ pub use database::{
     Access, Answer, Claim, Database, Deviation, Endpoint, Failure, Needs, Request, RequestKind,
     Session, SnapshotPoint, Style,
 };
-pub use parameters::{Aborts, Distribution, Isolation, ParameterError, Parameters, Times, TxnKind};
+pub use drive::{Counts, Drive, DriveError, Progress};
+pub use parameters::{
+    Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,
+};
 pub use preset::{PRESETS, Preset, preset};
+pub use recorder::{Log, SessionLog};
+pub use workload::{Client, Workload};

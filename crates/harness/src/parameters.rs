@@ -45,6 +45,8 @@ pub enum Distribution {
     },
     /// Four of five operations use the first fifth of the keys.
     Hotspot,
+    /// Ever less often, such that 95 % of the operations use the first 6/7 of the keys.
+    Exponential,
 }
 
 /// What transactions do.
@@ -59,6 +61,55 @@ pub enum TxnKind {
     /// Each operation reads a list or appends to one. A key retires after
     /// 128 appends and a new one takes its place, so that lists stay short.
     ListAppend,
+    /// One or two reads and up to two writes of keys that were read before, in any of
+    /// the possible orders.
+    MiniTransaction,
+    /// The transactions of an application.
+    Application(Application),
+    /// Transactions on rows that come and go, or on conditions. The simulated store has
+    /// none.
+    Rows(Rows),
+}
+
+/// An application whose transactions read and write registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// Transfers between accounts, and looks at all of them.
+    Bank,
+    /// Checking and savings accounts, six kinds of transactions.
+    SmallBank,
+    /// Warehouses and orders, five kinds of transactions.
+    TpcC,
+    /// Auctions, six kinds of transactions.
+    Rubis,
+    /// Messages and followers, five kinds of transactions.
+    Twitter,
+}
+
+/// What transactions do with rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Blind writes, and reads of which half are of ranges of ten keys.
+    BlindWriteRange,
+    /// Transactions of one kind of operation each: reads, writes, inserts, deletes and
+    /// ranges in these percentages.
+    Mix {
+        /// Of read and of write transactions, each.
+        items: u8,
+        /// Of insert and of delete transactions, each.
+        changes: u8,
+    },
+    /// Range reads and updates by range.
+    Predicates,
+    /// A read, or a compare-and-set of the value last seen; one request a transaction.
+    CompareAndSet,
+}
+
+impl TxnKind {
+    /// Whether values are lists.
+    pub const fn is_list(self) -> bool {
+        matches!(self, TxnKind::ListAppend)
+    }
 }
 
 /// What the store guarantees. Each is a different store; see [`crate::generate`].
@@ -179,6 +230,17 @@ impl Parameters {
             && !(0.0..=10.0).contains(&theta)
         {
             let message = format!("expected an exponent from 0 to 10, found {theta}");
+            return Err(ParameterError::new(message));
+        }
+        Ok(())
+    }
+
+    /// Whether the simulated database has histories with these parameters.
+    pub(crate) fn validate_simulated(&self) -> Result<(), ParameterError> {
+        self.validate()?;
+        if let TxnKind::Rows(_) = self.kind {
+            let message = "expected a workload of registers or lists, found one of rows: \
+                           the simulated database has none";
             return Err(ParameterError::new(message));
         }
         let diverging = matches!(

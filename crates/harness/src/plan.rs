@@ -3,6 +3,7 @@
 use crate::keys::KeyChoice;
 use crate::parameters::{Parameters, TxnKind};
 use crate::random::Random;
+use crate::workload::{applications, mini};
 
 /// Reading or writing; of lists, reading or appending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,6 @@ pub(crate) struct Intent {
 
 /// Appends to one list before another takes its place.
 const APPENDS_MAX: u32 = 128;
-/// Draws for a key that the transaction does not use yet, before one that it does
-/// is taken after all.
-const DRAWS_MAX: u32 = 20;
 
 /// Plans transactions of one kind.
 pub(crate) struct Planner {
@@ -49,6 +47,14 @@ impl Planner {
         }
     }
 
+    /// The plans of one session among several, which do not know of each other: lists
+    /// never retire here.
+    pub(crate) fn of_session(parameters: &Parameters) -> Planner {
+        let mut planner = Planner::new(parameters);
+        planner.lists.clear();
+        planner
+    }
+
     /// How many keys have been used or may be; the next number is free.
     pub(crate) fn key_count(&self) -> u32 {
         self.keys
@@ -57,12 +63,22 @@ impl Planner {
     /// Replaces `plan` by the next transaction's.
     pub(crate) fn plan(&mut self, random: &mut Random, plan: &mut Vec<Intent>) {
         plan.clear();
+        match self.kind {
+            TxnKind::MiniTransaction => return mini::plan(&self.choice, random, plan),
+            TxnKind::Application(application) => {
+                return applications::plan(application, &self.choice, random, plan);
+            }
+            _ => {}
+        }
         let read_only = self.kind == TxnKind::BlindWrite && random.chance(self.read_share);
         while plan.len() < self.operations {
             let place = self.unused(random, plan);
             let read = match self.kind {
                 TxnKind::Mixed | TxnKind::ListAppend => random.chance(self.read_share),
                 TxnKind::BlindWrite => read_only,
+                TxnKind::MiniTransaction | TxnKind::Application(_) | TxnKind::Rows(_) => {
+                    unreachable!("planned elsewhere")
+                }
                 TxnKind::ReadModifyWrite => {
                     plan.push(Intent { action: Action::Read, key: place });
                     // An odd number of operations ends in a read.
@@ -74,7 +90,7 @@ impl Planner {
                 plan.push(Intent { action, key: place });
             }
         }
-        if self.kind == TxnKind::ListAppend {
+        if !self.lists.is_empty() {
             for intent in plan {
                 intent.key = self.list(intent.key as usize, intent.action);
             }
@@ -82,14 +98,7 @@ impl Planner {
     }
 
     fn unused(&self, random: &mut Random, plan: &[Intent]) -> u32 {
-        let mut place = self.choice.draw(random);
-        for _ in 0..DRAWS_MAX {
-            if plan.iter().all(|intent| intent.key != place) {
-                break;
-            }
-            place = self.choice.draw(random);
-        }
-        place
+        self.choice.draw_other(random, |place| plan.iter().any(|intent| intent.key == place))
     }
 
     fn list(&mut self, place: usize, action: Action) -> u32 {

@@ -1,6 +1,8 @@
 //! Workloads that the literature measures with, by name.
 
-use crate::parameters::{Aborts, Distribution, Isolation, Parameters, Times, TxnKind};
+use crate::parameters::{
+    Aborts, Application, Distribution, Isolation, Parameters, Rows, Times, TxnKind,
+};
 
 /// A workload with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,7 +112,163 @@ pub static PRESETS: &[Preset] = &[
             ..BASE
         },
     },
+    Preset {
+        name: "MTC",
+        title: "mini-transactions of every shape: up to two reads and two writes of keys read before",
+        source: MTC,
+        parameters: MINI,
+    },
+    Preset {
+        name: "BlindW-RM",
+        title: "nine read-only transactions for each write-only one",
+        source: VIPER,
+        parameters: Parameters { read_share: 0.9, ..BLIND },
+    },
+    Preset {
+        name: "BlindW-W",
+        title: "write-only transactions",
+        source: LEOPARD,
+        parameters: Parameters { read_share: 0.0, ..BLIND },
+    },
+    Preset {
+        name: "BlindW-RW+",
+        title: "BlindW-RW with half of the reads over ranges of ten keys",
+        source: LEOPARD,
+        parameters: Parameters { kind: TxnKind::Rows(Rows::BlindWriteRange), ..BLIND },
+    },
+    Preset {
+        name: "Range-B",
+        title: "reads, writes, inserts, deletes and ranges, 20 % of the transactions each",
+        source: VIPER,
+        parameters: Parameters {
+            kind: TxnKind::Rows(Rows::Mix { items: 20, changes: 20 }),
+            ..RANGE
+        },
+    },
+    Preset {
+        name: "Range-RQH",
+        title: "50 % range transactions, the others in equal parts",
+        source: VIPER,
+        parameters: Parameters {
+            kind: TxnKind::Rows(Rows::Mix { items: 12, changes: 13 }),
+            ..RANGE
+        },
+    },
+    Preset {
+        name: "Range-IDH",
+        title: "35 % insert and 35 % delete transactions, the others in equal parts",
+        source: VIPER,
+        parameters: Parameters {
+            kind: TxnKind::Rows(Rows::Mix { items: 10, changes: 35 }),
+            ..RANGE
+        },
+    },
+    Preset {
+        name: "predicates",
+        title: "range reads, and updates of all rows in a range",
+        source: "Clark et al., Bringing Order to Practical Validation of Database Isolation Levels",
+        parameters: Parameters { kind: TxnKind::Rows(Rows::Predicates), operations: 4, ..RANGE },
+    },
+    Preset {
+        name: "YCSB-A",
+        title: "single reads and writes in equal parts, few keys hot",
+        source: "Cooper et al., Benchmarking Cloud Serving Systems with YCSB, SoCC 2010",
+        parameters: Parameters {
+            operations: 1,
+            distribution: Distribution::Zipf { theta: 0.99 },
+            ..BASE
+        },
+    },
+    Preset {
+        name: "SmallBank",
+        title: "checking and savings accounts of 1000 customers",
+        source: LEOPARD,
+        parameters: Parameters { keys: 2000, ..application(Application::SmallBank) },
+    },
+    Preset {
+        name: "TPC-C",
+        title: "warehouses and orders as registers",
+        source: COBRA,
+        parameters: application(Application::TpcC),
+    },
+    Preset {
+        name: "RUBiS",
+        title: "auctions as registers",
+        source: COBRA,
+        parameters: application(Application::Rubis),
+    },
+    Preset {
+        name: "C-Twitter",
+        title: "messages and followers as registers",
+        source: COBRA,
+        parameters: application(Application::Twitter),
+    },
+    Preset {
+        name: "bank",
+        title: "transfers between few accounts, and looks at ten of them",
+        source: "Kingsbury, Jepsen's bank test",
+        parameters: Parameters { sessions: 10, keys: 20, ..application(Application::Bank) },
+    },
+    Preset {
+        name: "registers",
+        title: "reads and compare-and-sets of single registers",
+        source: "Herlihy and Wing, Linearizability: A Correctness Condition for Concurrent Objects, TOPLAS 1990",
+        parameters: Parameters {
+            sessions: 10,
+            operations: 1,
+            keys: 20,
+            distribution: Distribution::Uniform,
+            kind: TxnKind::Rows(Rows::CompareAndSet),
+            isolation: Isolation::Serializable,
+            ..BASE
+        },
+    },
 ];
+
+const MINI: Parameters = Parameters {
+    sessions: 10,
+    operations: 4,
+    keys: 100,
+    distribution: Distribution::Uniform,
+    kind: TxnKind::MiniTransaction,
+    isolation: Isolation::Serializable,
+    ..BASE
+};
+
+const BLIND: Parameters = Parameters {
+    sessions: 24,
+    keys: 2000,
+    distribution: Distribution::Uniform,
+    kind: TxnKind::BlindWrite,
+    isolation: Isolation::Serializable,
+    ..BASE
+};
+
+const RANGE: Parameters = Parameters {
+    sessions: 24,
+    keys: 1000,
+    distribution: Distribution::Uniform,
+    isolation: Isolation::Serializable,
+    ..BASE
+};
+
+const fn application(application: Application) -> Parameters {
+    Parameters {
+        sessions: 20,
+        keys: 2000,
+        distribution: Distribution::Uniform,
+        kind: TxnKind::Application(application),
+        isolation: Isolation::Serializable,
+        ..BASE
+    }
+}
+
+const COBRA: &str =
+    "Tan et al., Cobra: Making Transactional Key-Value Stores Verifiably Serializable, OSDI 2020";
+const LEOPARD: &str = "Li et al., Leopard: A Black-Box Approach for Efficiently Verifying Various Isolation Levels, ICDE 2023";
+const MTC: &str =
+    "Gu et al., Boosting End-to-End Database Isolation Checking via Mini-Transactions, ICDE 2025";
+const VIPER: &str = "Zhang et al., Viper: A Fast Snapshot Isolation Checker, EuroSys 2023";
 
 const POLYSI: &str =
     "Huang et al., Efficient Black-box Checking of Snapshot Isolation in Databases, VLDB 2023";

@@ -3,7 +3,9 @@
 //! A seed in a report names a history only as long as these numbers stay. If a
 //! change to the generator moves them, the change is wrong.
 
-use isolde_harness::{Aborts, Distribution, Isolation, PRESETS, Parameters, Times, generate};
+use isolde_harness::{
+    Aborts, Distribution, Isolation, PRESETS, Parameters, Times, TxnKind, generate,
+};
 use isolde_history::{History, OpKind};
 
 /// FNV-1a over everything a generated history says.
@@ -51,6 +53,7 @@ fn pinned(parameters: &Parameters) -> String {
 fn every_preset_gives_the_history_it_always_gave() {
     let found: Vec<String> = PRESETS
         .iter()
+        .filter(|preset| !matches!(preset.parameters.kind, TxnKind::Rows(_)))
         .map(|preset| {
             let transactions = preset.parameters.transactions.min(20_000);
             let history = pinned(&Parameters { transactions, ..preset.parameters });
@@ -68,6 +71,15 @@ fn every_preset_gives_the_history_it_always_gave() {
             "mini-transactions: 10000 transactions, 40000 operations, fb8b1861621d90fe",
             "weak: 20000 transactions, 160000 operations, 67adcd53cbe83a85",
             "list-append: 10000 transactions, 40000 operations, 2036fd9175daae8c",
+            "MTC: 10000 transactions, 32107 operations, 9ccb8d2af63cf08a",
+            "BlindW-RM: 10000 transactions, 80000 operations, 8c5eafcfb62f4559",
+            "BlindW-W: 10000 transactions, 80000 operations, c842e60b86c37b9b",
+            "YCSB-A: 10000 transactions, 10000 operations, 51fdefc19e4882bf",
+            "SmallBank: 10000 transactions, 32109 operations, 7b091a5094196b7d",
+            "TPC-C: 10000 transactions, 90267 operations, bb7296e4a3db46e7",
+            "RUBiS: 10000 transactions, 28438 operations, 06e1a71f5a436ebd",
+            "C-Twitter: 10000 transactions, 35590 operations, 7997e96a04128dab",
+            "bank: 10000 transactions, 58480 operations, eae60c291fcf47af",
         ]
     );
 }

@@ -4,6 +4,7 @@ mod check;
 mod elle;
 mod input;
 mod other_commands;
+mod run;
 mod schema;
 mod support;
 mod verify;

@@ -35,6 +35,7 @@ mod plume_lines;
 mod plume_writer;
 mod records;
 mod registers;
+mod run_log;
 mod text;
 mod timekiller;
 mod vbox;
@@ -201,6 +202,7 @@ pub struct ReadOptions {
 pub static FORMATS: &[Format] = &[
     binary::FORMAT,
     binary::RAW_FORMAT,
+    run_log::FORMAT,
     plume::FORMAT,
     awdit::FORMAT,
     dbcop_hist::FORMAT,

@@ -1,0 +1,253 @@
+//! `isolde run`: drive a database, record what its clients see, check what it promises.
+//!
+//! The history is on disk before it is checked, in a folder with `run.json` beside it.
+//! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
+//! recorded until then is kept and checked.
+
+mod outcome;
+mod record;
+
+use crate::exit::{Failure, Status};
+use crate::output::{self, OutputFormat, Results};
+use crate::{check, limits, say, workload};
+use isolde::Level;
+use isolde_drivers::{DEFAULT_TARGET, TARGETS};
+use isolde_harness::{Address, Claim, Database, Parameters, Workload};
+use outcome::Outcome;
+use record::{Recorded, Recording};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Options of `isolde run`.
+#[derive(clap::Args, Clone)]
+#[command(after_help = after_help())]
+pub(crate) struct Arguments {
+    /// The database: a name, or a URL such as the examples below [default: sqlite]
+    target: Option<String>,
+    /// The isolation setting, as the database calls it [default: what its users get]
+    #[arg(long, value_name = "NAME")]
+    isolation: Option<String>,
+    /// Pass only if this level holds; may be given several times [default: what is promised]
+    #[arg(long = "level", short, value_name = "LEVEL", value_parser = check::parse_level)]
+    levels: Vec<Level>,
+    #[command(flatten)]
+    workload: workload::Arguments,
+    /// Clients take new keys after this many transactions
+    #[arg(long, value_name = "NUMBER")]
+    rotate: Option<u64>,
+    /// End after this long, such as 30s, however many transactions were committed
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    duration: Option<Duration>,
+    /// Go on, with the next seed each time, until a level is violated; --duration ends that
+    #[arg(long)]
+    until_violation: bool,
+    /// The folder for the history, which must not exist [default: one in isolde-runs]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    /// Print the verdicts alone
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    limits: limits::Arguments,
+}
+
+/// The workload if none is named: small transactions whose order is known, over few
+/// enough keys that clients meet.
+const DEFAULT_PRESET: &str = "MTC";
+
+fn after_help() -> String {
+    let mut text = String::from("Databases:\n");
+    for target in TARGETS {
+        writeln!(text, "  {:30}  {}", target.example, target.title).expect("a string grows");
+    }
+    format!("{text}\n{}", workload::presets())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.limits.resources.apply_threads();
+    let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
+    let address = Address::parse(target).map_err(|message| usage(&message))?;
+    let preset = arguments.workload.preset_or(DEFAULT_PRESET);
+    let parameters = arguments.workload.applied_to(preset.parameters);
+    // Before anything is opened, because it is the user's own doing.
+    Workload::new(parameters, arguments.rotate).map_err(|error| usage(&error.to_string()))?;
+    let stop = interruption()?;
+    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let claim = claim(database.as_ref(), arguments.isolation.as_deref())?;
+    let run = Run {
+        arguments,
+        levels: levels(arguments, &claim)?,
+        claim,
+        target: address.to_string(),
+        scheme: address.scheme.clone(),
+        preset: preset.name,
+        stop,
+    };
+    let folder = run.folder(parameters.seed)?;
+    let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
+    let json = outcome.to_json();
+    output::write_whole(&folder.join("run.json"), |out| writeln_all(out, &json))?;
+    let printed = match arguments.format {
+        OutputFormat::Json => json,
+        OutputFormat::Text => outcome.to_text(arguments.quiet),
+    };
+    output::write(&Results::One(Some(printed)), arguments.format, None)?;
+    if let Some(message) = &outcome.ended_by {
+        say(&format!("isolde: run: {message}"));
+    }
+    Ok(outcome.status())
+}
+
+fn writeln_all(out: &mut dyn std::io::Write, text: &str) -> std::io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::Usage(format!("run: {message}"))
+}
+
+/// A flag that Ctrl-C sets. The second Ctrl-C ends the program at once.
+fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        const INTERRUPTED: i32 = 130;
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// The claim of this isolation setting, in whatever way its words are put together.
+fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, Failure> {
+    let wanted = isolation.unwrap_or_else(|| database.default_isolation());
+    let wanted = wanted.trim().to_ascii_lowercase().replace([' ', '_'], "-");
+    let found = database.claims().iter().find(|claim| claim.isolation == wanted);
+    found.cloned().ok_or_else(|| {
+        let names: Vec<&str> =
+            database.claims().iter().map(|claim| claim.isolation.as_str()).collect();
+        usage(&format!(
+            "expected an isolation setting of {} ({}), found `{wanted}`",
+            database.name(),
+            names.join(", ")
+        ))
+    })
+}
+
+/// The levels that decide how the command ends.
+fn levels(arguments: &Arguments, claim: &Claim) -> Result<Vec<Level>, Failure> {
+    let mut levels = arguments.levels.clone();
+    if levels.is_empty() {
+        for name in &claim.promises {
+            levels.push(check::parse_level(name).map_err(|message| usage(&message))?);
+        }
+    }
+    levels.sort_unstable();
+    levels.dedup();
+    Ok(levels)
+}
+
+/// What does not change from round to round.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    levels: Vec<Level>,
+    claim: Claim,
+    target: String,
+    scheme: String,
+    preset: &'static str,
+    stop: Arc<AtomicBool>,
+}
+
+impl Run<'_> {
+    /// Creates the folder of the run.
+    fn folder(&self, seed: u64) -> Result<PathBuf, Failure> {
+        let folder = self.arguments.output.clone().unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let name = format!("{}-seed{seed}-{}", self.scheme, now.as_millis());
+            Path::new("isolde-runs").join(name)
+        });
+        let failed = |error: std::io::Error| {
+            usage(&format!("cannot create the folder {}: {error}", folder.display()))
+        };
+        if let Some(parent) = folder.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        std::fs::create_dir(&folder).map_err(failed)?;
+        Ok(folder)
+    }
+
+    /// Records and checks, once or until a level is violated.
+    fn rounds(
+        &self,
+        database: &mut dyn Database,
+        mut parameters: Parameters,
+        folder: &Path,
+    ) -> Result<Outcome, Failure> {
+        let started = Instant::now();
+        let overall = self.arguments.duration.filter(|_| self.arguments.until_violation);
+        let mut rounds = 1;
+        loop {
+            let recorded = self.record(database, parameters, folder)?;
+            let is_over = !self.arguments.until_violation
+                || recorded.ended_by.is_some()
+                || self.stop.load(Ordering::Relaxed)
+                || overall.is_some_and(|duration| started.elapsed() >= duration);
+            let outcome = Outcome::of(self, database, parameters, recorded, rounds, is_over)?;
+            if is_over || outcome.status() == Status::Violated {
+                return Ok(outcome);
+            }
+            std::fs::remove_file(&outcome.history)
+                .map_err(|error| Failure::Write(outcome.history.clone(), error.into()))?;
+            parameters.seed = parameters.seed.wrapping_add(1);
+            rounds += 1;
+        }
+    }
+
+    fn record(
+        &self,
+        database: &mut dyn Database,
+        parameters: Parameters,
+        folder: &Path,
+    ) -> Result<Recorded, Failure> {
+        let workload = Workload::new(parameters, self.arguments.rotate)
+            .map_err(|error| usage(&error.to_string()))?;
+        let recording = Recording {
+            claim: &self.claim,
+            workload: &workload,
+            history: folder.join("history.log"),
+            duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
+            stop: &self.stop,
+            quiet: self.arguments.quiet,
+        };
+        recording.run(database)
+    }
+
+    /// The command that does the same again.
+    fn command(&self, seed: u64) -> String {
+        let mut text = format!(
+            "isolde run {} --isolation {}",
+            check::for_a_shell(&self.target),
+            self.claim.isolation
+        );
+        for level in &self.arguments.levels {
+            write!(text, " --level {level}").expect("a string grows");
+        }
+        text.push_str(&self.arguments.workload.typed());
+        if let Some(rotate) = self.arguments.rotate {
+            write!(text, " --rotate {rotate}").expect("a string grows");
+        }
+        if let Some(duration) = self.arguments.duration.filter(|_| !self.arguments.until_violation)
+        {
+            write!(text, " --duration {}ms", duration.as_millis()).expect("a string grows");
+        }
+        write!(text, " --seed {seed}").expect("a string grows");
+        text
+    }
+}

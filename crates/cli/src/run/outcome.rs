@@ -1,0 +1,221 @@
+//! The second half of a run: check what was recorded, and tell.
+
+use super::Run;
+use super::record::Recorded;
+use crate::check;
+use crate::exit::{Failure, Status};
+use isolde::{Check, Level, Limits, applicable_levels};
+use isolde_harness::{Database, Parameters};
+use isolde_history::Index;
+use isolde_history::format::{self, ReadOptions};
+use isolde_report::{Decided, Detail, Report, to_json, to_text};
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// What a run found. This is what `run.json` and `--format json` have.
+#[derive(Serialize)]
+pub(super) struct Outcome {
+    /// The version of this form.
+    schema: u32,
+    version: &'static str,
+    database: String,
+    database_version: String,
+    target: String,
+    isolation: String,
+    /// What the isolation setting promises.
+    promises: Vec<String>,
+    preset: &'static str,
+    sessions: u32,
+    seed: u64,
+    /// How many times it ran, with one seed after another.
+    rounds: u32,
+    committed: u64,
+    aborted: u64,
+    unknown: u64,
+    seconds: f64,
+    pub(super) history: String,
+    command: String,
+    /// What ended the run before its time.
+    pub(super) ended_by: Option<String>,
+    /// Levels that decide the exit status.
+    gate: Vec<Gate>,
+    /// The strongest levels that hold, promised or not.
+    strongest: Vec<&'static str>,
+    /// The whole report, as `isolde check` has it.
+    report: Report,
+    #[serde(skip)]
+    explained: String,
+}
+
+#[derive(Serialize)]
+struct Gate {
+    level: &'static str,
+    verdict: &'static str,
+    /// Why a violation is no surprise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documented: Option<String>,
+}
+
+/// How long checking may take, unless the user says otherwise: a run must answer.
+const CHECK_TIME: Duration = Duration::from_mins(1);
+
+impl Outcome {
+    /// Checks what was recorded: the levels of the gate, and all others that the history
+    /// can tell about, if this was the last round.
+    pub(super) fn of(
+        run: &Run<'_>,
+        database: &dyn Database,
+        parameters: Parameters,
+        recorded: Recorded,
+        rounds: u32,
+        is_last: bool,
+    ) -> Result<Outcome, Failure> {
+        let memory_max = run.arguments.limits.resources.memory_max();
+        let name = recorded.history.display().to_string();
+        let input = format::open(&recorded.history)?;
+        let options = ReadOptions { memory_max, initial: None };
+        let (history, format) = format::read_detected(input, options)?;
+        let index = Index::new(&history);
+        let deadline = Instant::now() + run.arguments.limits.timeout.unwrap_or(CHECK_TIME);
+        let stop = move || Instant::now() >= deadline;
+        let used = history.memory() + index.memory();
+        let limits = Limits {
+            stop: &stop,
+            working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
+            observe: &|_| {},
+        };
+        let mut checking = Check::new(&history, &index, &limits);
+        let mut decide = |levels: &[Level]| check::decide(&mut checking, levels, |_, _, _| {});
+        let gate = decide(&run.levels);
+        let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
+        let all = if is_last || is_violated {
+            let mut levels = applicable_levels(&history);
+            levels.extend(&run.levels);
+            levels.sort_unstable();
+            levels.dedup();
+            decide(&levels)
+        } else {
+            gate.clone()
+        };
+        let of = |decided: &[Decided]| {
+            Report::new(&history, &index, (&name, format.name), decided, checking.found())
+        };
+        let report = of(&all);
+        let explained = to_text(&of(&gate), Detail::Full, None);
+        let gate = gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name()));
+        Ok(Outcome {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            database: database.name().to_owned(),
+            database_version: database.version(),
+            target: run.target.clone(),
+            isolation: run.claim.isolation.clone(),
+            promises: run.claim.promises.clone(),
+            preset: run.preset,
+            sessions: parameters.sessions,
+            seed: parameters.seed,
+            rounds,
+            committed: recorded.counts.committed,
+            aborted: recorded.counts.aborted,
+            unknown: recorded.counts.unknown,
+            seconds: recorded.seconds,
+            command: run.command(parameters.seed),
+            ended_by: recorded.ended_by,
+            gate: gate.collect(),
+            strongest: report.strongest.clone(),
+            report,
+            explained,
+            history: name.clone(),
+        })
+    }
+
+    /// A violation is one, however the run ended; without one, a run that was cut short by
+    /// something other than the user is no answer.
+    pub(super) fn status(&self) -> Status {
+        let worst = |verdict| self.gate.iter().any(|gate| gate.verdict == verdict);
+        if worst("violated") {
+            Status::Violated
+        } else if self.ended_by.is_some() {
+            Status::BadInput
+        } else if worst("unknown") {
+            Status::Unknown
+        } else {
+            Status::Satisfied
+        }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    pub(super) fn to_text(&self, quiet: bool) -> String {
+        let mut out = String::new();
+        if !quiet {
+            self.head(&mut out);
+            if self.gate.iter().any(|gate| gate.verdict != "satisfied") {
+                writeln!(out, "{}", self.explained).expect("a string grows");
+            }
+        }
+        for gate in &self.gate {
+            writeln!(out, "{}: {}", gate.level, gate.verdict).expect("a string grows");
+            if let Some(documented) = &gate.documented {
+                writeln!(out, "  documented: {documented}").expect("a string grows");
+            }
+        }
+        if quiet {
+            return out;
+        }
+        if self.gate.is_empty() {
+            writeln!(out, "nothing is promised, so nothing can be broken").expect("a string grows");
+        }
+        let strongest = self.strongest.join(", ");
+        for (name, value) in
+            [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
+        {
+            if !value.is_empty() {
+                writeln!(out, "{name}: {value}").expect("a string grows");
+            }
+        }
+        out
+    }
+
+    fn head(&self, out: &mut String) {
+        let promises = match self.promises.join(", ") {
+            none if none.is_empty() => "nothing".to_owned(),
+            promises => promises,
+        };
+        let rounds =
+            if self.rounds > 1 { format!(", round {}", self.rounds) } else { String::new() };
+        write!(
+            out,
+            "{} {}, isolation {}, which promises {promises}\n\
+             workload {}: {} sessions, seed {}{rounds}\n\
+             recorded: {} committed, {} aborted, {} unknown in {:.1} s\n\n",
+            self.database,
+            self.database_version,
+            self.isolation,
+            self.preset,
+            self.sessions,
+            self.seed,
+            self.committed,
+            self.aborted,
+            self.unknown,
+            self.seconds,
+        )
+        .expect("a string grows");
+    }
+}
+
+impl Gate {
+    fn of(run: &Run<'_>, level: Level, verdict: &'static str) -> Gate {
+        let deviation = run.claim.deviations.iter().find(|deviation| {
+            verdict == "violated" && Level::parse(&deviation.level) == Some(level)
+        });
+        Gate {
+            level: level.name(),
+            verdict,
+            documented: deviation.map(|deviation| deviation.text.clone()),
+        }
+    }
+}

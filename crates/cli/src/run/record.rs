@@ -1,0 +1,120 @@
+//! The first half of a run: prepare, drive, record, clean up.
+
+use super::usage;
+use crate::exit::Failure;
+use crate::say;
+use isolde_harness::{Claim, Counts, Database, Drive, Log, Needs, Progress, Workload};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What is recorded, and where.
+pub(super) struct Recording<'a> {
+    pub(super) claim: &'a Claim,
+    pub(super) workload: &'a Workload,
+    pub(super) history: PathBuf,
+    pub(super) duration: Option<Duration>,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) quiet: bool,
+}
+
+/// What came of it.
+pub(super) struct Recorded {
+    pub(super) history: PathBuf,
+    pub(super) counts: Counts,
+    pub(super) seconds: f64,
+    /// What ended it before its time.
+    pub(super) ended_by: Option<String>,
+}
+
+impl Recording<'_> {
+    pub(super) fn run(self, database: &mut dyn Database) -> Result<Recorded, Failure> {
+        let requests = self.workload.requests();
+        if let Some(kind) = requests.iter().find(|&&kind| !database.supports(kind)) {
+            let message =
+                format!("{} has no {}, which this workload needs", database.name(), kind.name());
+            return Err(usage(&message));
+        }
+        let log = Log::create(&self.history)
+            .map_err(|error| Failure::Write(self.history.display().to_string(), error.into()))?;
+        let needs = Needs { prefix: prefix(), requests };
+        let prepared = database.prepare(&needs);
+        if let Err(failure) = prepared {
+            // Something may exist already.
+            let _ = database.clean_up();
+            return Err(usage(&failure.to_string()));
+        }
+        let started = Instant::now();
+        let progress = Progress::default();
+        let drive = Drive {
+            database: &*database,
+            claim: self.claim,
+            workload: self.workload,
+            log: &log,
+            duration: self.duration,
+            stop: self.stop,
+            progress: &progress,
+        };
+        let driven = self.watched(&drive, &progress, started);
+        let seconds = started.elapsed().as_secs_f64();
+        let mut ended_by = driven.err().map(|error| error.to_string());
+        if let Err(failure) = database.clean_up() {
+            ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
+        }
+        Ok(Recorded { history: self.history, counts: progress.counts(), seconds, ended_by })
+    }
+
+    /// Drives, and tells how it goes meanwhile.
+    fn watched(
+        &self,
+        drive: &Drive<'_>,
+        progress: &Progress,
+        started: Instant,
+    ) -> Result<(), isolde_harness::DriveError> {
+        const LOOK: Duration = Duration::from_millis(50);
+        let terminal = std::io::stderr().is_terminal();
+        let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let teller = scope.spawn(|| {
+                let mut next = interval;
+                while !is_done.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(LOOK);
+                    if !self.quiet && started.elapsed() >= next {
+                        next += interval;
+                        tell(progress.counts(), started.elapsed(), terminal);
+                    }
+                }
+                if terminal && !self.quiet {
+                    let _ = write!(std::io::stderr(), "\r\x1b[K");
+                }
+            });
+            let driven = drive.run();
+            is_done.store(true, Ordering::Relaxed);
+            teller.thread().unpark();
+            driven
+        })
+    }
+}
+
+fn tell(counts: Counts, elapsed: Duration, terminal: bool) {
+    let text = format!(
+        "isolde: {:.0} s: {} committed, {} aborted, {} unknown",
+        elapsed.as_secs_f64(),
+        counts.committed,
+        counts.aborted,
+        counts.unknown
+    );
+    if terminal {
+        let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
+    } else {
+        say(&text);
+    }
+}
+
+/// What the names of our tables begin with, different for each run.
+fn prefix() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("isolde_{:x}_{:x}_", now.as_nanos() & 0xff_ffff_ffff, std::process::id())
+}

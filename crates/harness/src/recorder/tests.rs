@@ -1,0 +1,109 @@
+//! What stands in a log, and what is left of one that ended early.
+
+use super::*;
+use isolde_history::format::{self, ReadOptions};
+
+fn path(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("isolde-recorder-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn at(invoked: Time, completed: Time) -> Interval {
+    Interval { invoked, completed }
+}
+
+fn taken(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("the log is there");
+    std::fs::remove_file(path).expect("the log is there");
+    text
+}
+
+#[test]
+fn every_answer_has_its_operation() {
+    let path = path("answers");
+    let log = Log::create(&path).expect("a new file");
+    let mut session = log.session("node 1", SnapshotPoint::FirstRequest).expect("writable");
+    session.begin(at(1, 2));
+    let answers = [
+        (Request::Read { key: 1 }, Answer::Value(None)),
+        (Request::Write { key: 1, value: 2 }, Answer::Done),
+        (Request::ReadList { key: 3 }, Answer::List(vec![4, 5])),
+        (Request::Append { key: 3, value: 6 }, Answer::Done),
+        (Request::Insert { key: 7, value: 8 }, Answer::Applied(true)),
+        (Request::Insert { key: 7, value: 9 }, Answer::Applied(false)),
+        (Request::Delete { key: 7 }, Answer::Applied(true)),
+        (Request::Delete { key: 7 }, Answer::Applied(false)),
+        (Request::Range { low: 1, high: 3 }, Answer::Rows(vec![(3, 1), (2, 5), (9, 9)])),
+        (Request::CompareAndSet { key: 1, expected: Some(2), value: 3 }, Answer::Applied(true)),
+        (Request::CompareAndSet { key: 1, expected: None, value: 4 }, Answer::Applied(false)),
+        (Request::UpdateRange { low: 1, high: 2, first: 50 }, Answer::Rows(vec![(2, 51)])),
+    ];
+    for (request, answer) in &answers {
+        session.answered(request, answer, at(3, 4));
+    }
+    session.before_commit().expect("writable");
+    session.committed(at(5, 6));
+    session.begin(at(7, 8));
+    session.unanswered(&Request::Write { key: 1, value: 9 }, at(9, 10));
+    session.failed(&Failure::Aborted("dead\nlock".into()), at(9, 10));
+    session.end().expect("writable");
+    log.finish().expect("writable");
+    assert_eq!(
+        taken(&path),
+        "isolde-log 1\n\
+         session 1 node 1\n\
+         txn 1 1 1-4 r1=@3-4 w1=2@3-4 l3=4,5@3-4 a3=6@3-4 i7=8@3-4 o7=@3-4 d7=@3-4 r7=@3-4 \
+         q1..3=1:,2:5,3:1,9:9@3-4 r1=2@3-4 w1=3@3-4 o1=@3-4 u1..2=1:,2:51@3-4\n\
+         commit 1 1 5-6\n\
+         txn 1 2 7-10 w1=9@9-10\n\
+         abort 1 2 9-10 dead lock\n\
+         end\n"
+    );
+}
+
+#[test]
+fn what_was_about_to_commit_is_in_the_log_of_a_recorder_that_died() {
+    let path = path("died");
+    let log = Log::create(&path).expect("a new file");
+    let mut session = log.session("", SnapshotPoint::Begin).expect("writable");
+    session.begin(at(1, 2));
+    session.answered(&Request::Write { key: 1, value: 2 }, &Answer::Done, at(3, 4));
+    session.before_commit().expect("writable");
+    session.committed(at(5, 6));
+    session.begin(at(7, 8));
+    // Neither the session nor the log ends.
+    let whole = std::fs::read(&path).expect("the log is there");
+    assert_eq!(whole, b"isolde-log 1\nsession 1\ntxn 1 1 1-2 w1=2@3-4\n");
+    let input = format::open(&path).expect("the log is there");
+    let (history, _) = format::read_detected(input, ReadOptions::default()).expect("a log");
+    assert_eq!(history.outcomes(), [isolde_history::Outcome::Unknown]);
+    assert_eq!(history.remarks().len(), 1);
+    std::fs::remove_file(&path).expect("the log is there");
+}
+
+#[test]
+fn a_log_is_never_overwritten() {
+    let path = path("exists");
+    drop(Log::create(&path).expect("a new file"));
+    let error = Log::create(&path).map(|_| ()).expect_err("it exists");
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    taken(&path);
+}
+
+/// Writing to it fails as on a full disk.
+#[test]
+#[cfg(target_os = "linux")]
+fn after_a_failure_nothing_more_is_written() {
+    let file = OpenOptions::new().append(true).open("/dev/full").expect("a device");
+    let log = Log {
+        path: "/dev/full".into(),
+        start: Instant::now(),
+        file: Mutex::new(LogFile { file, length: 0, failed: None }),
+        sessions: AtomicU64::new(0),
+    };
+    let first = log.event("one").expect_err("the disk is full");
+    let second = log.event("two").expect_err("the log has failed");
+    assert_eq!(first.kind(), io::ErrorKind::StorageFull);
+    assert_eq!(second.kind(), first.kind());
+}

@@ -1,0 +1,210 @@
+//! What clients ask a database for, as a function of a seed.
+//!
+//! A [`Workload`] has a [`Client`] for each session. A client plans one transaction
+//! after another; its plans depend on the parameters, the seed and its number alone, and
+//! for compare-and-sets on what it last saw. Values are unique: no two writes of a run
+//! write the same one. Keys may be short-lived: then a client moves on to new keys after
+//! a number of transactions, and all clients do so at about the same time.
+//!
+//! | file | what it plans |
+//! |---|---|
+//! | `../plan.rs` | general transactions, blind writes, read-modify-writes, lists |
+//! | `mini.rs` | mini-transactions |
+//! | `applications.rs` | banks, orders, auctions, messages |
+//! | `rows.rs` | rows that come and go, ranges, compare-and-sets |
+
+pub(crate) mod applications;
+pub(crate) mod mini;
+mod rows;
+
+use crate::database::{Access, Answer, Request, RequestKind};
+use crate::parameters::{ParameterError, Parameters, Rows, TxnKind};
+use crate::plan::{Action, Intent, Planner};
+use crate::random::Random;
+use rows::RowPlanner;
+
+/// What a run asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    parameters: Parameters,
+    /// Transactions of a client on the same keys.
+    rotate: Option<u64>,
+}
+
+/// A list is at most this long before clients move on, about.
+const LIST_LENGTH: u64 = 128;
+
+/// Transactions of each client that fill the lists, if all of their operations append.
+fn lists_last(parameters: &Parameters) -> u64 {
+    let all = u64::from(parameters.operations) * u64::from(parameters.sessions);
+    (LIST_LENGTH * u64::from(parameters.keys) / all).max(1)
+}
+
+impl Workload {
+    /// The workload of these parameters, of which those of the simulated database do not
+    /// matter. Keys are used by so many transactions of each client; lists always retire.
+    pub fn new(parameters: Parameters, rotate: Option<u64>) -> Result<Workload, ParameterError> {
+        parameters.validate()?;
+        if rotate == Some(0) {
+            let message = "expected at least 1 transaction before keys change, found 0";
+            return Err(ParameterError::new(message));
+        }
+        let rotate = rotate.or_else(|| parameters.kind.is_list().then(|| lists_last(&parameters)));
+        Ok(Workload { parameters, rotate })
+    }
+
+    /// Its parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The requests that its clients may make.
+    pub fn requests(&self) -> Vec<RequestKind> {
+        use RequestKind::{
+            Append, CompareAndSet, Delete, Insert, Range, Read, ReadList, UpdateRange, Write,
+        };
+        match self.parameters.kind {
+            TxnKind::ListAppend => vec![ReadList, Append],
+            TxnKind::Rows(Rows::BlindWriteRange) => vec![Read, Write, Range],
+            TxnKind::Rows(Rows::Mix { .. }) => vec![Read, Write, Insert, Delete, Range],
+            TxnKind::Rows(Rows::Predicates) => vec![Write, Range, UpdateRange],
+            TxnKind::Rows(Rows::CompareAndSet) => vec![Read, CompareAndSet],
+            _ => vec![Read, Write],
+        }
+    }
+
+    /// The client of this number, from 0. One that may only read asks for what it would
+    /// have written.
+    pub fn client(&self, number: u32, access: Access) -> Client {
+        let parameters = &self.parameters;
+        // The constant keeps neighbours apart; drawing once more keeps them from sharing
+        // parts of their state.
+        let mixed = parameters.seed ^ u64::from(number + 1).wrapping_mul(0xd134_2543_de82_ef95);
+        let seed = Random::new(mixed).bits();
+        let plans = match parameters.kind {
+            TxnKind::Rows(rows) => Plans::Rows(RowPlanner::new(rows, parameters)),
+            _ => Plans::Registers(Planner::of_session(parameters), Vec::new()),
+        };
+        Client {
+            random: Random::new(seed),
+            plans,
+            access,
+            values: Values { next: u64::from(number), clients: u64::from(parameters.sessions) },
+            lists: parameters.kind.is_list(),
+            planned: 0,
+            rotate: self.rotate,
+            keys: u64::from(parameters.keys),
+        }
+    }
+}
+
+/// The client of one session.
+pub struct Client {
+    random: Random,
+    plans: Plans,
+    access: Access,
+    values: Values,
+    lists: bool,
+    planned: u64,
+    rotate: Option<u64>,
+    keys: u64,
+}
+
+enum Plans {
+    Registers(Planner, Vec<Intent>),
+    Rows(RowPlanner),
+}
+
+/// Values that no other client writes.
+struct Values {
+    next: u64,
+    clients: u64,
+}
+
+/// Values that a range update takes at once, at most.
+pub(crate) const BLOCK: u64 = 16;
+
+impl Values {
+    fn one(&mut self) -> u64 {
+        let value = self.next + 1;
+        self.next += self.clients;
+        value
+    }
+
+    /// The first of [`BLOCK`] values in a row. A workload that takes blocks takes
+    /// nothing else.
+    fn block(&mut self) -> u64 {
+        self.one() * BLOCK
+    }
+}
+
+impl Client {
+    /// Replaces `requests` by the next transaction's.
+    pub fn plan(&mut self, requests: &mut Vec<Request>) {
+        requests.clear();
+        match &mut self.plans {
+            Plans::Registers(planner, intents) => {
+                planner.plan(&mut self.random, intents);
+                let lists = self.lists;
+                requests.extend(intents.iter().map(|intent| {
+                    let key = u64::from(intent.key);
+                    match (intent.action, lists) {
+                        (Action::Read, false) => Request::Read { key },
+                        (Action::Write, false) => Request::Write { key, value: self.values.one() },
+                        (Action::Read, true) => Request::ReadList { key },
+                        (Action::Write, true) => Request::Append { key, value: self.values.one() },
+                    }
+                }));
+            }
+            Plans::Rows(planner) => planner.plan(&mut self.random, &mut self.values, requests),
+        }
+        let generation = self.rotate.map_or(0, |rotate| self.planned / rotate);
+        self.planned += 1;
+        for request in requests {
+            if self.access == Access::ReadOnly {
+                *request = reading(request);
+            }
+            shift(request, generation * self.keys);
+        }
+    }
+
+    /// Takes note of an answer.
+    pub fn saw(&mut self, request: &Request, answer: &Answer) {
+        if let Plans::Rows(planner) = &mut self.plans {
+            planner.saw(request, answer);
+        }
+    }
+}
+
+/// The request that looks where this one would write.
+fn reading(request: &Request) -> Request {
+    match *request {
+        Request::Append { key, .. } => Request::ReadList { key },
+        Request::Write { key, .. }
+        | Request::Insert { key, .. }
+        | Request::Delete { key }
+        | Request::CompareAndSet { key, .. } => Request::Read { key },
+        Request::UpdateRange { low, high, .. } => Request::Range { low, high },
+        ref read => read.clone(),
+    }
+}
+
+/// Moves a request to keys that come so much later.
+fn shift(request: &mut Request, by: u64) {
+    match request {
+        Request::Read { key }
+        | Request::Write { key, .. }
+        | Request::ReadList { key }
+        | Request::Append { key, .. }
+        | Request::Insert { key, .. }
+        | Request::Delete { key }
+        | Request::CompareAndSet { key, .. } => *key += by,
+        Request::Range { low, high } | Request::UpdateRange { low, high, .. } => {
+            *low += by;
+            *high += by;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Workloads of rows: ranges, inserts and deletes, updates by range, compare-and-sets.
+
+use super::{BLOCK, Values};
+use crate::database::{Answer, Request};
+use crate::keys::KeyChoice;
+use crate::parameters::{Parameters, Rows};
+use crate::random::Random;
+use std::collections::HashMap;
+
+/// Keys of a range read of BlindW-RW+.
+const RANGE_KEYS: u32 = 10;
+/// Keys of any other range, at most. Longer ones would make every transaction depend on
+/// every other, and every history equally hard.
+const RANGE_KEYS_MAX: u32 = 15;
+
+/// Plans transactions on rows.
+pub(super) struct RowPlanner {
+    rows: Rows,
+    choice: KeyChoice,
+    operations: u32,
+    read_share: f64,
+    /// What the client last saw of each key, for compare-and-sets.
+    seen: HashMap<u64, Option<u64>>,
+}
+
+impl RowPlanner {
+    pub(super) fn new(rows: Rows, parameters: &Parameters) -> RowPlanner {
+        RowPlanner {
+            rows,
+            choice: KeyChoice::new(parameters.keys, parameters.distribution),
+            operations: parameters.operations,
+            read_share: parameters.read_share,
+            seen: HashMap::new(),
+        }
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        random: &mut Random,
+        values: &mut Values,
+        requests: &mut Vec<Request>,
+    ) {
+        match self.rows {
+            Rows::BlindWriteRange => {
+                let is_reading = random.chance(self.read_share);
+                for _ in 0..self.operations {
+                    let key = self.key(random);
+                    requests.push(if !is_reading {
+                        Request::Write { key, value: values.one() }
+                    } else if random.chance(0.5) {
+                        self.range(random, RANGE_KEYS)
+                    } else {
+                        Request::Read { key }
+                    });
+                }
+            }
+            Rows::Mix { items, changes } => {
+                let drawn = random.below(100);
+                let (items, changes) = (u32::from(items), u32::from(changes));
+                let bounds = [items, 2 * items, 2 * items + changes, 2 * items + 2 * changes];
+                let kind = bounds.iter().filter(|&&bound| drawn >= bound).count();
+                for _ in 0..self.operations {
+                    let key = self.key(random);
+                    requests.push(match kind {
+                        0 => Request::Read { key },
+                        1 => Request::Write { key, value: values.one() },
+                        2 => Request::Insert { key, value: values.one() },
+                        3 => Request::Delete { key },
+                        _ => {
+                            let length = 1 + random.below(RANGE_KEYS_MAX);
+                            self.range(random, length)
+                        }
+                    });
+                }
+            }
+            Rows::Predicates => self.predicates(random, values, requests),
+            Rows::CompareAndSet => {
+                let key = self.key(random);
+                let expected = self.seen.get(&key).copied();
+                requests.push(match expected {
+                    Some(expected) if !random.chance(self.read_share) => {
+                        Request::CompareAndSet { key, expected, value: values.one() }
+                    }
+                    _ => Request::Read { key },
+                });
+            }
+        }
+    }
+
+    fn predicates(
+        &mut self,
+        random: &mut Random,
+        values: &mut Values,
+        requests: &mut Vec<Request>,
+    ) {
+        for _ in 0..self.operations {
+            let length = 1 + random.below(RANGE_KEYS_MAX);
+            let range = self.range(random, length);
+            requests.push(match range {
+                Request::Range { low, high } if !random.chance(self.read_share) => {
+                    // Rows must come from somewhere.
+                    if random.chance(0.5) {
+                        Request::UpdateRange { low, high, first: values.block() }
+                    } else {
+                        Request::Write { key: low, value: values.block() }
+                    }
+                }
+                range => range,
+            });
+        }
+    }
+
+    fn key(&self, random: &mut Random) -> u64 {
+        u64::from(self.choice.draw(random))
+    }
+
+    fn range(&self, random: &mut Random, length: u32) -> Request {
+        let length = length.min(self.choice.keys());
+        let low = self.choice.draw(random).min(self.choice.keys() - length);
+        Request::Range { low: u64::from(low), high: u64::from(low + length - 1) }
+    }
+
+    pub(super) fn saw(&mut self, request: &Request, answer: &Answer) {
+        if self.rows != Rows::CompareAndSet {
+            return;
+        }
+        match (request, answer) {
+            (Request::Read { key }, Answer::Value(value)) => {
+                self.seen.insert(*key, *value);
+            }
+            (Request::CompareAndSet { key, value, .. }, Answer::Applied(true)) => {
+                self.seen.insert(*key, Some(*value));
+            }
+            (Request::CompareAndSet { key, .. }, Answer::Applied(false)) => {
+                self.seen.remove(key);
+            }
+            _ => {}
+        }
+    }
+}
+
+const _: () = assert!(RANGE_KEYS_MAX as u64 <= BLOCK, "a range update has values for its keys");

@@ -1,0 +1,105 @@
+//! Plans depend on their seed alone, and values are unique.
+
+use super::*;
+use crate::preset::PRESETS;
+use std::collections::HashSet;
+
+fn plans(workload: &Workload, client: u32, access: Access) -> Vec<Vec<Request>> {
+    let mut client = workload.client(client, access);
+    let mut requests = Vec::new();
+    (0..300)
+        .map(|_| {
+            client.plan(&mut requests);
+            for request in &requests {
+                if let Request::Read { .. } = request {
+                    client.saw(request, &Answer::Value(Some(1)));
+                }
+            }
+            requests.clone()
+        })
+        .collect()
+}
+
+fn workload(parameters: Parameters) -> Workload {
+    Workload::new(parameters, None).expect("a workload")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_plans_and_another_one_others() {
+    for preset in PRESETS {
+        let same = workload(preset.parameters);
+        let one = plans(&same, 0, Access::ReadWrite);
+        assert_eq!(one, plans(&same, 0, Access::ReadWrite), "{}", preset.name);
+        assert_ne!(one, plans(&same, 1, Access::ReadWrite), "{}", preset.name);
+        let other = workload(Parameters { seed: 2, ..preset.parameters });
+        assert_ne!(one, plans(&other, 0, Access::ReadWrite), "{}", preset.name);
+    }
+}
+
+#[test]
+fn requests_are_those_announced_and_values_unique() {
+    for preset in PRESETS {
+        let workload = workload(preset.parameters);
+        let announced: HashSet<RequestKind> = workload.requests().into_iter().collect();
+        let (mut found, mut values) = (HashSet::new(), HashSet::new());
+        for client in 0..preset.parameters.sessions.min(5) {
+            for request in plans(&workload, client, Access::ReadWrite).iter().flatten() {
+                found.insert(request.kind());
+                let written = match *request {
+                    Request::Write { value, .. }
+                    | Request::Append { value, .. }
+                    | Request::Insert { value, .. }
+                    | Request::CompareAndSet { value, .. } => value..value + 1,
+                    Request::UpdateRange { low, high, first } => first..first + (high - low) + 1,
+                    _ => 0..0,
+                };
+                for value in written {
+                    assert!(values.insert(value), "{}: {value}", preset.name);
+                }
+            }
+        }
+        let unused: Vec<_> = announced.symmetric_difference(&found).collect();
+        // Some workloads never read, whatever their kind of transaction would.
+        let is_write_only = preset.parameters.read_share == 0.0;
+        assert!(unused.is_empty() || is_write_only, "{}: {unused:?}", preset.name);
+    }
+}
+
+#[test]
+fn a_client_that_may_only_read_asks_for_what_it_would_have_written() {
+    for preset in PRESETS {
+        let workload = workload(preset.parameters);
+        let requests = plans(&workload, 0, Access::ReadOnly);
+        assert!(requests.iter().flatten().all(|request| request.kind().is_read()));
+        let writing = plans(&workload, 0, Access::ReadWrite);
+        assert_eq!(requests[0].len(), writing[0].len(), "{}", preset.name);
+    }
+}
+
+#[test]
+fn every_write_of_a_mini_transaction_comes_after_a_read_of_its_key() {
+    let preset = crate::preset("MTC").expect("a preset");
+    for plan in plans(&workload(preset.parameters), 0, Access::ReadWrite) {
+        for (place, request) in plan.iter().enumerate() {
+            if let Request::Write { key, .. } = request {
+                assert!(plan[..place].contains(&Request::Read { key: *key }), "{plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_rotate() {
+    let parameters = Parameters { keys: 10, ..PRESETS[0].parameters };
+    let workload = Workload::new(parameters, Some(3)).expect("a workload");
+    for (place, plan) in (0u64..).zip(plans(&workload, 0, Access::ReadWrite)) {
+        let keys = 10 * (place / 3)..10 * (place / 3 + 1);
+        for request in plan {
+            let (Request::Read { key } | Request::Write { key, .. }) = request else {
+                panic!("{request:?}")
+            };
+            assert!(keys.contains(&key), "{place}: {key}");
+        }
+    }
+    assert!(Workload::new(parameters, Some(0)).is_err());
+}

@@ -1,0 +1,260 @@
+//! The log that a run writes while it drives a database.
+//!
+//! Described in `docs/formats/log.md`. It is appended to and never changed, so that
+//! what was recorded is there whatever happens to the recorder: operations are in the
+//! log before their commit is sent, outcomes soon after. A log that was cut off is
+//! read up to its last whole line, and transactions without an outcome are unknown;
+//! a remark tells both. Everything else that is wrong is an error.
+
+mod scan;
+
+use super::{Format, Input, Sample};
+use crate::builder::{DraftTxn, HistoryBuilder};
+use crate::error::{Place, ReadError};
+use crate::history::{Interval, OpKind, Outcome, SessionId, Time, TxnTimes};
+use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::source::Source;
+use crate::value::Value;
+use hashbrown::HashMap;
+use scan::{Line, Step};
+
+pub(super) const FORMAT: Format = Format {
+    name: "log",
+    title: "what `isolde run` records, line by line",
+    detect,
+    read,
+    write: None,
+};
+
+const HEAD: &[u8] = b"isolde-log 1";
+
+fn detect(sample: &Sample<'_>) -> bool {
+    sample.names.is_none() && sample.head.starts_with(b"isolde-log ")
+}
+
+fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
+    let mut source = input.file()?;
+    let name = source.name().to_owned();
+    let mut reader = Reader {
+        builder,
+        name: &name,
+        sessions: HashMap::new(),
+        intents: HashMap::new(),
+        open: HashMap::new(),
+        has_head: false,
+        has_ended: false,
+    };
+    let (mut block, mut line, mut cut) = (Vec::new(), 0u64, 0);
+    loop {
+        source.next_lines(&mut block)?;
+        if block.is_empty() {
+            break;
+        }
+        let mut rest = &block[..];
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            line += 1;
+            reader.line(&rest[..end], line)?;
+            rest = &rest[end + 1..];
+        }
+        cut = rest.len();
+    }
+    reader.finish(cut, &source)
+}
+
+/// The transaction that a session is in.
+struct Open {
+    number: u64,
+    txn: DraftTxn,
+    begin: Interval,
+}
+
+struct Reader<'a> {
+    builder: &'a mut HistoryBuilder,
+    name: &'a str,
+    sessions: HashMap<u64, SessionId>,
+    /// Whole transactions that were sent: their lines. What they saw follows, if the
+    /// client learned it.
+    intents: HashMap<u64, Vec<u8>>,
+    open: HashMap<u64, Open>,
+    has_head: bool,
+    has_ended: bool,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, text: &[u8], line: u64) -> Result<(), ReadError> {
+        if !self.has_head {
+            if text != HEAD {
+                return Err(self.expected(line, "the head of a log, `isolde-log 1`", text));
+            }
+            self.has_head = true;
+            return Ok(());
+        }
+        self.builder.position(u32::try_from(line).unwrap_or(u32::MAX));
+        let mut cursor = Line::new(text);
+        let known = match cursor.word() {
+            b"session" => self.session(&mut cursor),
+            b"intent" => self.intent(cursor),
+            b"txn" => self.txn(&mut cursor),
+            b"commit" => self.outcome(&mut cursor, Outcome::Committed),
+            b"abort" => self.outcome(&mut cursor, Outcome::Aborted),
+            b"unknown" => self.outcome(&mut cursor, Outcome::Unknown),
+            b"event" => self.event(&mut cursor),
+            b"end" => {
+                self.has_ended = true;
+                Ok(())
+            }
+            _ => Err("`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `event` or `end`"),
+        };
+        known.map_err(|expected| self.expected(line, expected, text))
+    }
+
+    fn expected(&self, line: u64, expected: &str, found: &[u8]) -> ReadError {
+        ReadError::expected(self.name, Place::Line(line), expected, found)
+    }
+
+    fn session(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+        let label = line.number()?;
+        let value = self.builder.values().unsigned(label);
+        let session = self.builder.session(value);
+        let endpoint = line.text()?;
+        if !endpoint.is_empty() {
+            let endpoint = self.builder.values().text(endpoint);
+            self.builder.endpoint(session, endpoint);
+        }
+        self.sessions.insert(label, session);
+        Ok(())
+    }
+
+    fn intent(&mut self, mut line: Line<'_>) -> Result<(), &'static str> {
+        let rest = line.text()?.as_bytes().to_vec();
+        let label = Line::new(&rest).number()?;
+        self.intents.insert(label, rest);
+        Ok(())
+    }
+
+    /// A transaction; its outcome follows.
+    fn txn(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+        const DECLARED: &str = "the number of a session that a line above declares";
+        let (label, number) = (line.number()?, line.number()?);
+        let session = *self.sessions.get(&label).ok_or(DECLARED)?;
+        let begin = line.interval()?.ok_or("the times of the begin, as in 10-20")?;
+        self.intents.remove(&label);
+        let txn = self.builder.begin(session);
+        self.builder.outcome(txn, Outcome::Unknown);
+        self.builder.times(txn, TxnTimes { begin, commit: Interval::UNKNOWN });
+        while let Some(step) = line.step()? {
+            self.step(&step);
+        }
+        self.open.insert(label, Open { number, txn, begin });
+        Ok(())
+    }
+
+    /// The transaction that `label` intended, whose answers nobody saw.
+    fn intended(&mut self, label: u64) -> Result<(), &'static str> {
+        match self.intents.remove(&label) {
+            Some(line) => self.txn(&mut Line::new(&line)),
+            None => Ok(()),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let values = self.builder.values();
+        let numbers: Vec<_> = step.values.iter().map(|&number| values.unsigned(number)).collect();
+        let first = numbers.first().copied().unwrap_or(Value::NIL);
+        let interval = step.interval.unwrap_or(Interval::UNKNOWN);
+        let key = values.unsigned(step.key);
+        if step.kind.has_key() {
+            let key = self.builder.key(key);
+            match step.kind {
+                OpKind::ReadList => self.builder.read_list(key, &numbers),
+                kind => self.builder.op(kind, key, first),
+            }
+            self.op_interval(step, interval);
+            return;
+        }
+        let condition = Condition::KeyRange { low: key, high: values.unsigned(step.high) };
+        let mut rows = Vec::with_capacity(step.rows.len());
+        let mut written = Vec::new();
+        for &(key, value) in &step.rows {
+            let name = self.builder.values().unsigned(key);
+            let key = self.builder.key(name);
+            match value.map(|value| self.builder.values().unsigned(value)) {
+                None => rows.push(PredicateRow { key, value: Value::NIL, matched: false }),
+                Some(value) if step.kind == OpKind::PredicateRead => {
+                    rows.push(PredicateRow { key, value, matched: true });
+                }
+                // What the update saw is not known, what it wrote is.
+                Some(value) => written.push((key, value)),
+            }
+        }
+        self.builder.predicate(step.kind, Predicate { condition, rows });
+        self.op_interval(step, interval);
+        for (key, value) in written {
+            self.builder.op(OpKind::Write, key, value);
+            self.op_interval(step, interval);
+        }
+    }
+
+    fn op_interval(&mut self, step: &Step, interval: Interval) {
+        if step.interval.is_some() {
+            self.builder.op_interval(interval);
+        }
+    }
+
+    fn outcome(&mut self, line: &mut Line<'_>, outcome: Outcome) -> Result<(), &'static str> {
+        const OPEN: &str = "the session and number of a transaction without an outcome";
+        let (label, number) = (line.number()?, line.number()?);
+        let commit = line.interval()?.ok_or("the times of the end, as in 10-20")?;
+        self.intended(label)?;
+        let open = self.open.remove(&label).filter(|open| open.number == number).ok_or(OPEN)?;
+        self.builder.outcome(open.txn, outcome);
+        self.builder.times(open.txn, TxnTimes { begin: open.begin, commit });
+        let reason = line.text()?;
+        if !reason.is_empty() {
+            let reason = self.builder.values().text(reason);
+            self.builder.error(open.txn, reason);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+        let time = line.number()?;
+        let text = line.text()?.to_owned();
+        self.builder.event(Time::try_from(time).ok(), text);
+        Ok(())
+    }
+
+    fn finish(mut self, cut: usize, source: &Source<'_>) -> Result<(), ReadError> {
+        if !self.has_head {
+            let message = "expected the head of a log, `isolde-log 1`, found a part of a line";
+            return Err(ReadError::new(source.name(), message));
+        }
+        let mut sent: Vec<u64> = self.intents.keys().copied().collect();
+        sent.sort_unstable();
+        for label in sent {
+            self.intended(label).map_err(|expected| {
+                let found = format!("another `intent` of session {label}");
+                ReadError::new(source.name(), format!("expected {expected}, found {found}"))
+            })?;
+        }
+        let open = self.open.len();
+        if !self.has_ended || cut > 0 {
+            let lost = if cut > 0 {
+                format!("{cut} bytes of a last line are lost, ")
+            } else {
+                String::new()
+            };
+            self.builder.remark(
+                "cut-off",
+                format!(
+                    "the log has no end: {lost}what came after is not known, and {open} \
+                     transactions without an outcome count as unknown"
+                ),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

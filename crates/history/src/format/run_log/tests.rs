@@ -1,0 +1,93 @@
+//! Logs that are whole, cut off or damaged.
+
+use super::{FORMAT, HEAD};
+use crate::ReadError;
+use crate::format::{Input, ReadOptions, read, to_text};
+use crate::history::History;
+use crate::source::Source;
+
+const WHOLE: &str = "\
+isolde-log 1
+session 1 node-a
+session 2
+txn 1 1 10-12 r5=@13-14 w5=7@15-18
+commit 1 1 20-25
+txn 2 1 11-12 l9=1,2@13-14 a9=3@15-16 o5=8
+event 17 killed node-a
+abort 2 1 17-18 40001
+intent 2 2 30-40 i6=9 d5 q5..7=
+txn 2 2 30-40 i6=9 d5 q5..7=5:,6:9,7:
+commit 2 2 30-40
+txn 1 2 41-42 u5..6=5:,6:20@43-44
+unknown 1 2 45- end of file
+end
+";
+
+fn parsed(log: &str) -> Result<History, ReadError> {
+    let source = Source::from_bytes("log", log.as_bytes());
+    read(&FORMAT, Input::File(source), ReadOptions::default())
+}
+
+#[test]
+fn everything_in_a_log_is_in_the_history() {
+    let history = parsed(WHOLE).expect("a log");
+    assert_eq!(
+        to_text(&history),
+        "# isolde-history 1\n\
+         session 1 endpoint node-a\n\
+         1 @10..12..20..25: r(5,nil)@13..14 w(5,7)@15..18\n\
+         1 @41..42..45..?: u(key 5..6;; 5=nil)@43..44 w(6,20)@43..44 unknown error \"end of file\"\n\
+         2 @11..12..17..18: r(9,[1 2])@13..14 a(9,3)@15..16 r(5,!8) aborted error \"40001\"\n\
+         2 @30..40..30..40: i(6,9) d(5) p(key 5..7; 6=9; 5=nil 7=nil)\n\
+         event 17 killed node-a\n"
+    );
+    assert!(history.remarks().is_empty());
+}
+
+#[test]
+fn a_log_that_was_cut_off_is_read_up_to_its_last_whole_line() {
+    for length in HEAD.len() + 1..WHOLE.len() {
+        let history = parsed(&WHOLE[..length]).expect("a part of a log");
+        assert_eq!(history.remarks().len(), 1, "{length}");
+    }
+    let history = parsed(&WHOLE[..WHOLE.len() - 30]).expect("a part of a log");
+    assert_eq!(
+        history.remarks()[0].text,
+        "the log has no end: 2 bytes of a last line are lost, what came after is not known, and 1 \
+         transactions without an outcome count as unknown"
+    );
+    assert!(parsed("isolde-log").is_err());
+}
+
+#[test]
+fn what_a_whole_transaction_intended_is_unknown_without_an_answer() {
+    let log = "isolde-log 1\nsession 1\nintent 1 1 5- w1=2\n";
+    let expected = "# isolde-history 1\n1 @5..?: w(1,2) unknown\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+    let log = format!("{log}unknown 1 1 5- reset\nend\n");
+    let expected = "# isolde-history 1\n1 @5..?..5..?: w(1,2) unknown error reset\n";
+    assert_eq!(to_text(&parsed(&log).expect("a log")), expected);
+}
+
+#[test]
+fn damage_is_told_with_its_line() {
+    const DECLARED: &str = "the number of a session that a line above declares";
+    const NUMBER: &str = "a number below 2^63";
+    for (line, expected) in [
+        ("txn 3 1 1-2", DECLARED),
+        ("txn 1 1 w5=1", "two times with a hyphen between them, such as 10-20"),
+        ("txn 1 1", "the times of the begin, as in 10-20"),
+        ("txn 1 1 1-2 z5=1", "an operation, such as r5=12, w5=13 or q1..9=5:13"),
+        ("txn 1 1 1-2 w5=1,2", "one value"),
+        ("txn 1 1 1-2 q5=1", "a range of keys, such as q1..9"),
+        ("txn 1 1 1-2 q1..5=1", "a row, such as 5:13"),
+        ("txn 1 1 1-2 w9999999999999999999=1", NUMBER),
+        ("txn 1 1 1-2 w=1", NUMBER),
+        ("commit 1 1 1-2", "the session and number of a transaction without an outcome"),
+        ("hello", "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `event` or `end`"),
+    ] {
+        let log = format!("isolde-log 1\nsession 1 a\n{line}\n");
+        let error = parsed(&log).err().expect(line);
+        assert_eq!(error.to_string(), format!("log: line 3: expected {expected}, found `{line}`"));
+    }
+}
