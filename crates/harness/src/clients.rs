@@ -21,7 +21,7 @@ use isolde_history::{History, Outcome};
 /// unless an anomaly is injected. Levels above it are usually violated by a history
 /// of some size, but nothing forces them to be.
 pub fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
-    parameters.validate_simulated()?;
+    parameters.validate()?;
     let keys = parameters.keys;
     let lists = parameters.kind == TxnKind::ListAppend;
     let content = if lists { Content::List } else { Content::Register };
