@@ -7,6 +7,10 @@
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod managed;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -28,6 +32,20 @@ pub struct Target {
 pub static TARGETS: &[Target] = &[
     #[cfg(feature = "sqlite")]
     sqlite::TARGET,
+    #[cfg(feature = "postgres")]
+    postgres::POSTGRES,
+    #[cfg(feature = "postgres")]
+    managed::postgres_standby::TARGET,
+    #[cfg(feature = "mysql")]
+    mysql::MARIADB,
+    #[cfg(feature = "mysql")]
+    mysql::GALERA,
+    #[cfg(feature = "postgres")]
+    postgres::COCKROACH,
+    #[cfg(feature = "postgres")]
+    postgres::YUGABYTE,
+    #[cfg(feature = "mysql")]
+    mysql::TIDB,
 ];
 
 /// The database that is driven if no other is named.

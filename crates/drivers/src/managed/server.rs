@@ -70,13 +70,10 @@ impl Home {
     pub(crate) fn new(name: &str, users: &[&str]) -> Result<Home, Failure> {
         let unique = RandomState::new().hash_one(std::process::id());
         let path = std::env::temp_dir().join(format!("isolde-{name}-{unique:016x}"));
-        let refused = |what: &str, error: &std::io::Error| {
-            Failure::Refused(format!("cannot {what} {}: {error}", path.display()))
-        };
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .map_err(|error| refused("create the folder", &error))?;
+            .map_err(|error| refused("create the folder", &path, &error))?;
         let watcher = Command::new("/bin/sh")
             .args(["-c", WATCHER, "isolde-watcher"])
             .arg(&path)
@@ -88,11 +85,12 @@ impl Home {
             .spawn()
             .map_err(|error| {
                 let _ = fs::remove_dir(&path);
-                refused("watch over", &error)
+                refused("watch over", &path, &error)
             })?;
         let account = rustix::process::geteuid().is_root().then(|| account(users));
         if let Some(Account { user, group }) = account {
-            chown(&path, Some(user), Some(group)).map_err(|error| refused("give away", &error))?;
+            chown(&path, Some(user), Some(group))
+                .map_err(|error| refused("give away", &path, &error))?;
         }
         Ok(Home { path, account, watcher })
     }
@@ -106,14 +104,27 @@ impl Home {
     pub(crate) fn write(&self, name: &str, content: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         fs::write(&path, content)
-            .and_then(|()| match self.account {
-                Some(Account { user, group }) => chown(&path, Some(user), Some(group)),
-                None => Ok(()),
-            })
-            .map_err(|error| {
-                Failure::Refused(format!("cannot write {}: {error}", path.display()))
-            })?;
+            .and_then(|()| self.give(&path))
+            .map_err(|error| refused("write", &path, &error))?;
         Ok(path)
+    }
+
+    /// A new folder in the folder, which the servers own.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .and_then(|()| self.give(&path))
+            .map_err(|error| refused("create the folder", &path, &error))?;
+        Ok(path)
+    }
+
+    fn give(&self, path: &Path) -> std::io::Result<()> {
+        match self.account {
+            Some(Account { user, group }) => chown(path, Some(user), Some(group)),
+            None => Ok(()),
+        }
     }
 
     /// Runs a program to its end, which must be a success. Its output is kept in a log of
@@ -167,6 +178,10 @@ impl Drop for Home {
         drop(self.watcher.stdin.take());
         let _ = self.watcher.wait();
     }
+}
+
+fn refused(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Refused(format!("cannot {what} {}: {error}", path.display()))
 }
 
 fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Child> {
