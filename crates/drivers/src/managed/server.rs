@@ -148,6 +148,7 @@ impl Home {
         command
             .current_dir(&self.path)
             .env("HOME", &self.path)
+            .env("TMPDIR", &self.path)
             .stdin(Stdio::null())
             .process_group(0);
         if let Some(Account { user, group }) = self.account {
@@ -205,7 +206,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Waits until the probe gives something. A server that ends before, or takes longer,
-    /// is a refusal with the end of its log.
+    /// is a refusal with what its log says.
     pub(crate) fn wait_until<T>(
         &mut self,
         limit: Duration,
@@ -290,9 +291,14 @@ impl Server {
     fn failed(&self, what: &str) -> Failure {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        // Some programs end with a page of advice.
+        let is_error = |line: &&str| ["ERROR", "FATAL"].iter().any(|word| line.contains(word));
+        if lines.iter().any(is_error) {
+            lines.retain(is_error);
+        }
         let end = lines[lines.len().saturating_sub(5)..].join("\n  ");
-        let separator = if end.is_empty() { "" } else { "; its log ends:\n  " };
+        let separator = if end.is_empty() { "" } else { "; its log says:\n  " };
         Failure::Refused(format!("{} {what}{separator}{end}", self.name))
     }
 }
@@ -441,14 +447,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_shows_the_end_of_its_log() {
+    fn a_program_that_fails_shows_the_errors_of_its_log() {
         let home = Home::new("test", &[]).expect("a home");
         let failure = home
-            .run("tool", shell("echo no space; exit 3"), Duration::from_secs(10))
+            .run(
+                "tool",
+                shell("echo ERROR no space; echo Write to us; exit 3"),
+                Duration::from_secs(10),
+            )
             .expect_err("a failure");
         assert_eq!(
             failure.to_string(),
-            "tool ended with exit status: 3; its log ends:\n  no space"
+            "tool ended with exit status: 3; its log says:\n  ERROR no space"
         );
         let failure = home
             .run("slow", shell("exec sleep 600"), Duration::from_millis(50))
