@@ -35,7 +35,6 @@ asked=
 for group in "$1"/*.group; do
     [ -e "$group" ] || continue
     read -r leader <"$group"
-    kill -CONT -- "-$leader" 2>/dev/null
     kill -QUIT "$leader" 2>/dev/null && asked=1
 done
 [ -n "$asked" ] && sleep 1
@@ -159,7 +158,6 @@ impl Home {
             log: self.path.join(format!("{name}.log")),
             group_file: self.path.join(format!("{name}.group")),
             child: self.spawn(name, &mut command)?,
-            command,
         };
         server.note_group()?;
         Ok(server)
@@ -194,13 +192,8 @@ fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Child> {
 pub(crate) struct Server {
     name: String,
     child: Child,
-    /// How it was started, to start it again.
-    command: Command,
     log: PathBuf,
     /// Tells the watcher whom to end.
-    ///
-    /// Invariant: it exists only while the process has not been waited for, because
-    /// afterwards its number may belong to another.
     group_file: PathBuf,
 }
 
@@ -227,56 +220,35 @@ impl Server {
         }
     }
 
-    /// Ends it at once, as a crash would.
-    pub(crate) fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
-        let _ = fs::remove_file(&self.group_file);
-    }
-
-    /// Starts it again after [`Server::kill`] or [`Server::stop`].
-    pub(crate) fn start_again(&mut self) -> Result<(), Failure> {
-        self.stop();
-        self.child = spawn(&mut self.command, &self.log)
-            .map_err(|error| self.failed(&format!("cannot be started again: {error}")))?;
-        self.note_group()
-    }
-
-    /// Holds all its processes until [`Server::resume`].
-    pub(crate) fn pause(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub(crate) fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
     /// Ends it: asked, and if that takes long, forced.
-    pub(crate) fn stop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.resume();
+    fn stop(&mut self) {
+        if self.runs() {
             let _ = kill_process(self.leader(), Signal::QUIT);
             let deadline = Instant::now() + STOP_LIMIT;
-            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            while self.runs() && Instant::now() < deadline {
                 std::thread::sleep(PAUSE);
             }
         }
-        self.kill();
+        if self.runs() {
+            self.kill();
+        }
+        let _ = fs::remove_file(&self.group_file);
     }
 
-    /// Sends the signal to the process, its group, and all their children: some servers
-    /// put a child into a session of its own.
-    fn signal(&self, signal: Signal) {
-        // A process that has been waited for has no number any more.
-        if !self.group_file.exists() {
-            return;
-        }
+    /// Whether it has not ended. Once it has, its number may belong to another process.
+    fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends the process, its group, and all their children: some servers put a child into
+    /// a session of its own.
+    fn kill(&mut self) {
         let family = descendants(self.leader());
-        let _ = kill_process_group(self.leader(), signal);
+        let _ = kill_process_group(self.leader(), Signal::KILL);
         for process in family {
-            let _ = kill_process(process, signal);
+            let _ = kill_process(process, Signal::KILL);
         }
+        let _ = self.child.wait();
     }
 
     fn leader(&self) -> Pid {
@@ -468,19 +440,6 @@ mod tests {
             .run("absent", Command::new("/nowhere/server"), Duration::from_secs(1))
             .expect_err("a failure");
         assert!(failure.to_string().starts_with("cannot start /nowhere/server: "), "{failure}");
-    }
-
-    #[test]
-    fn a_stopped_server_starts_again() {
-        let home = Home::new("test", &[]).expect("a home");
-        let mut server = home.start("again", shell("echo here; exec sleep 600")).expect("one");
-        let first = server.leader();
-        server.pause();
-        server.resume();
-        server.kill();
-        server.start_again().expect("a server");
-        assert_ne!(server.leader(), first);
-        assert!(server.wait_until(Duration::from_secs(1), || Ok(())).is_ok());
     }
 
     #[test]
