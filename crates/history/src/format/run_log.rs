@@ -227,7 +227,7 @@ impl Reader<'_> {
     fn finish(mut self, cut: usize, source: &Source<'_>) -> Result<(), ReadError> {
         if !self.has_head {
             let message = "expected the head of a log, `isolde-log 1`, found a part of a line";
-            return Err(ReadError::new(source.name(), message));
+            return Err(ReadError::new(source.name(), message).at(Place::Line(1)));
         }
         let mut sent: Vec<u64> = self.intents.keys().copied().collect();
         sent.sort_unstable();
@@ -235,6 +235,7 @@ impl Reader<'_> {
             self.intended(label).map_err(|expected| {
                 let found = format!("another `intent` of session {label}");
                 ReadError::new(source.name(), format!("expected {expected}, found {found}"))
+                    .at(source.place())
             })?;
         }
         let open = self.open.len();
