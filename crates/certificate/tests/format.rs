@@ -74,7 +74,7 @@ fn everything() -> Certificate {
         claim("causal", Proof::Refutation(Refutation::Reading(reading)))
     }));
     let history = Fingerprint { hash: 15, sessions: 1, transactions: 40, operations: 80 };
-    Certificate { history, claims }
+    Certificate { history, clock_drift: 5_000_000, claims }
 }
 
 #[test]
