@@ -21,6 +21,7 @@ mod explain;
 mod graph;
 mod likely;
 mod model;
+mod options;
 mod parallel;
 mod proof;
 mod questions;
@@ -34,6 +35,7 @@ mod versions;
 mod witness;
 
 pub use constraints::{Constraints, Pruned, constraints};
+pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 
 use crate::anomaly::{self, Anomaly};
@@ -47,7 +49,7 @@ use explain::Explainer;
 use graph::{Edges, Graph, Why};
 use hashbrown::HashSet;
 use isolde_certificate::{ChosenOrigin, Derivation};
-use isolde_history::{History, Index, Time, TxnId};
+use isolde_history::{History, Index, TxnId};
 use model::{Events, Model, Node};
 use parallel::Parallel;
 use proof::{ProofBuilder, certificate_node};
@@ -87,35 +89,6 @@ pub(crate) fn decide_with_origins(
         Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, limits),
         _ => commits::decide::<Parallel>(facts, options, limits),
     }
-}
-
-/// What beside the history decides a strong level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Which sources of version order are used.
-    pub sources: Sources,
-    /// How far clocks of clients may be apart, in nanoseconds.
-    pub clock_drift: Time,
-    /// When to derive what follows from the known edges.
-    pub saturate: Saturate,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { sources: Sources::ALL, clock_drift: 0, saturate: Saturate::WhenHard }
-    }
-}
-
-/// When to derive what follows from the known edges. The verdict is the same; how long it
-/// takes and which violation is shown may differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saturate {
-    /// Once the solver has met many conflicts: most histories are decided sooner.
-    WhenHard,
-    /// Before the solver is asked anything.
-    First,
-    /// Not at all.
-    Never,
 }
 
 /// Decides a level, given that no read is wrong by itself at it.
@@ -281,6 +254,7 @@ impl Decision<'_> {
         match searched {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
+            Searched::ViolatedUnproven => self.refuted_unproven(graph),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
         }
     }
@@ -292,13 +266,14 @@ impl Decision<'_> {
         let mut search = Search::new(self.model, self.versions, self.repeated);
         search.begin(&mut solver);
         let used = graph.memory() + self.versions.memory();
-        let answer = solved(&mut solver, &mut search, self.limits, (used, conflicts_max));
-        match answer {
-            acyclic::Answer::Satisfied => Searched::Satisfied(in_order(solver.positions())),
-            acyclic::Answer::Violated(refutation) => {
+        let within = (self.limits, self.options.engine);
+        match solved(&mut solver, &mut search, within, (used, conflicts_max)) {
+            Solved::Satisfied => Searched::Satisfied(in_order(solver.positions())),
+            Solved::Violated(Some(refutation)) => {
                 Searched::Violated(Refuted { refutation, asked: search.asked })
             }
-            acyclic::Answer::Stopped(stop) => Searched::Stopped(stop),
+            Solved::Violated(None) => Searched::ViolatedUnproven,
+            Solved::Stopped(stop) => Searched::Stopped(stop),
         }
     }
 
@@ -381,6 +356,21 @@ impl Decision<'_> {
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
         let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
         Attempt::Verdict(violated(anomaly, Some(proof)))
+    }
+
+    /// No order of versions fits, and it is not known why: as a cycle if saturation finds
+    /// one. A level without session order gives all of it up first.
+    fn refuted_unproven(&mut self, mut graph: Graph) -> Attempt {
+        if !self.model.session && self.given_up.len() < self.history().txn_count() {
+            self.give_up_all();
+            return Attempt::GaveUp;
+        }
+        let order = graph.sorted().expect("the solver began with an order");
+        let (saturated, clocks) = self.saturate(&mut graph, &order);
+        if let Saturated::Cyclic(stuck) = saturated {
+            return self.cyclic(&graph, &stuck, Some(&clocks));
+        }
+        Attempt::Verdict(Verdict::Violated(Violated::by(Vec::new())))
     }
 
     /// Saturates with the transactions of a refutation alone.
@@ -472,6 +462,8 @@ impl Decision<'_> {
 enum Searched {
     Satisfied(Vec<Node>),
     Violated(Refuted),
+    /// By an engine that does not say why.
+    ViolatedUnproven,
     Stopped(acyclic::Stop),
 }
 
@@ -489,20 +481,40 @@ fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
     })
 }
 
+/// What a solver answered.
+enum Solved {
+    Satisfied,
+    /// With a proof, if the engine has one.
+    Violated(Option<acyclic::Refutation>),
+    Stopped(acyclic::Stop),
+}
+
 /// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
 /// took.
 fn solved<R: acyclic::Refine>(
     solver: &mut acyclic::Solver,
     refine: &mut R,
-    limits: &Limits<'_>,
+    (limits, engine): (&Limits<'_>, Engine),
     (used, conflicts_max): (usize, Option<u64>),
-) -> acyclic::Answer {
+) -> Solved {
     let within = acyclic::Limits {
         stop: limits.stop,
         memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
         conflicts_max,
     };
-    let answer = solver.solve(refine, &within);
+    let answer = match engine {
+        Engine::Own => match solver.solve(refine, &within) {
+            acyclic::Answer::Satisfied => Solved::Satisfied,
+            acyclic::Answer::Violated(refutation) => Solved::Violated(Some(refutation)),
+            acyclic::Answer::Stopped(stop) => Solved::Stopped(stop),
+        },
+        #[cfg(feature = "cadical")]
+        Engine::Cadical => match solver.solve_by_cadical(refine, &within) {
+            acyclic::Unproven::Satisfied => Solved::Satisfied,
+            acyclic::Unproven::Violated => Solved::Violated(None),
+            acyclic::Unproven::Stopped(stop) => Solved::Stopped(stop),
+        },
+    };
     let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
     (limits.observe)(Stage::Solved { choices, conflicts });
     answer
@@ -512,7 +524,9 @@ fn limit(stop: acyclic::Stop) -> Verdict {
     Verdict::Unknown(Unknown::Limit(match stop {
         acyclic::Stop::Asked => "the time limit was reached".into(),
         acyclic::Stop::Memory => "the memory limit was reached".into(),
-        acyclic::Stop::Conflicts => "the search was given up".into(),
+        acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
+                                     with a time limit it goes on until then"
+            .into(),
     }))
 }
 
