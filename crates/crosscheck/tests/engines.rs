@@ -5,7 +5,7 @@
 //! CaDiCaL with cycles as clauses against the solver that keeps an order.
 
 #[path = "../../checker/tests/properties/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "these tests need a part of it")]
+#[expect(unused_imports, reason = "these tests need a part of it")]
 mod support;
 
 use isolde::{
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Size, every_history, history, random_history};
 
 /// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to try more.
-const RANDOM_HISTORIES: u64 = 1_000;
+const RANDOM_HISTORIES: u64 = 5_000;
 /// One in so many of all small histories is tried.
-const ONE_IN: usize = 20;
+const ONE_IN: usize = 4;
 
 #[derive(Default)]
 struct Compared {
