@@ -69,7 +69,7 @@ impl Solver {
                 asked.refuse_cycles(self, &taken, &left);
             }
             self.statistics.conflicts =
-                asked.sat.get_statistic_value("conflicts").max(0) as u64 + asked.cycles;
+                asked.sat.get_statistic_value("conflicts").max(0).cast_unsigned() + asked.cycles;
             if let Some(stop) = self.stop_of_cadical(limits) {
                 return Unproven::Stopped(stop);
             }
@@ -112,7 +112,7 @@ struct Lazy {
 
 /// The number of a choice for CaDiCaL, negative for its second side.
 fn number(literal: Literal) -> i32 {
-    let variable = literal.choice().index() as i32 + 1;
+    let variable = i32::try_from(literal.choice().index() + 1).expect("choices fit in 31 bits");
     if literal == literal.choice().yes() { variable } else { -variable }
 }
 

@@ -359,9 +359,9 @@ fn update_atomic_orders_a_reader_before_an_overwriter_only_with_a_common_key() {
     let common = "A: r(x,nil) w(y,1) w(z,1)\nB: r(y,nil) w(x,1) w(z,2)\n";
     check(common, "violated update-atomic", proof, &[]);
     let apart = "A: r(x,nil) w(y,1) w(z,1)\nB: r(y,nil) w(x,1) w(q,2)\n";
-    let proof: String = proof.lines().map(|line| format!("{}\n", line.trim())).collect();
+    let lines: Vec<&str> = proof.lines().map(str::trim).collect();
     assert_eq!(
-        verdict(apart, "violated update-atomic", proof.trim_end()),
+        verdict(apart, "violated update-atomic", &lines.join("\n")),
         Err("step 0: the level has no such anti-dependencies".into())
     );
 }
@@ -379,9 +379,9 @@ fn update_atomic_has_a_search_over_the_order_of_commits() {
     let common = "A: w(a,1) w(x,1)\nB: r(a,1) w(b,1) w(x,2) w(z,1)\nC: r(b,1) r(x,1) w(z,2)\n";
     check(common, "violated update-atomic", proof, &[]);
     let apart = common.replace("w(z,2)", "w(q,2)");
-    let proof: String = proof.lines().map(|line| format!("{}\n", line.trim())).collect();
+    let lines: Vec<&str> = proof.lines().map(str::trim).collect();
     assert_eq!(
-        verdict(&apart, "violated update-atomic", proof.trim_end()),
+        verdict(&apart, "violated update-atomic", &lines.join("\n")),
         Err("clause 2: the reader and the other writer write no common key".into())
     );
 }

@@ -5,7 +5,7 @@
 //! CaDiCaL with cycles as clauses against the solver that keeps an order.
 
 #[path = "../../checker/tests/properties/support/mod.rs"]
-#[expect(unused_imports, reason = "these tests need a part of it")]
+#[allow(dead_code, unused_imports, reason = "these tests need a part of it")]
 mod support;
 
 use isolde::{

@@ -6,6 +6,7 @@ use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Satisfied, Verdict};
 use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 /// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to
 /// try more.
@@ -81,7 +82,7 @@ fn sessions_against_the_times_are_decided_among_many_operations() {
             format!("A @1..2: w(x,1)\nA @2..3: r(y,nil)\nB @1..2: w(y,1)\nB @2..3: r(x,{seen})\n");
         for number in 0..400 {
             let at = 10 + 2 * number;
-            text.push_str(&format!("C @{at}..{}: w(z,{number})\n", at + 1));
+            writeln!(text, "C @{at}..{}: w(z,{number})", at + 1).expect("a string");
         }
         let history = history(&text);
         let index = Index::new(&history);
