@@ -44,19 +44,20 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         has_head: false,
         has_ended: false,
     };
-    let (mut block, mut line, mut cut) = (Vec::new(), 0u64, 0);
+    let (mut line, mut cut) = (0u64, 0);
     loop {
-        source.next_lines(&mut block)?;
-        if block.is_empty() {
+        let length = source.fill_lines()?;
+        if length == 0 {
             break;
         }
-        let mut rest = &block[..];
+        let mut rest = &source.window()[..length];
         while let Some(end) = memchr::memchr(b'\n', rest) {
             line += 1;
             reader.line(&rest[..end], line)?;
             rest = &rest[end + 1..];
         }
         cut = rest.len();
+        source.consume(length);
     }
     reader.finish(cut, &source)
 }
