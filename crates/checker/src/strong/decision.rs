@@ -303,6 +303,7 @@ impl<'a> Decision<'a> {
             self.give_up_all();
             return Attempt::GaveUp;
         }
+        graph.note_evidence(&self.known());
         let order = graph.sorted().expect("the solver began with an order");
         let (saturated, clocks) = self.saturate(&mut graph, &order);
         if let Saturated::Cyclic(stuck) = saturated {
