@@ -113,6 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.certificate.is_some() {
         refuse_certificate(arguments)?;
     }
+    input::refuse_second_standard_input(&arguments.files)?;
     arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     let mut results: Vec<String> = Vec::new();

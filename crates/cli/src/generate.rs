@@ -14,43 +14,48 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = presets())]
 pub(crate) struct Arguments {
-    /// The workload to start from; the other options change it
+    /// The workload to start from, listed below; options left out are as it says
     #[arg(long, value_name = "NAME", default_value = "GeneralRW", value_parser = parse_preset)]
     preset: &'static Preset,
-    /// Clients
+    /// How many clients there are; each runs one transaction after another [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     sessions: Option<u32>,
-    /// Committed transactions of all sessions together
+    /// How many transactions commit, in all sessions together [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     transactions: Option<u32>,
-    /// Operations of each transaction
+    /// How many operations each transaction has [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     operations: Option<u32>,
-    /// The share of reads, from 0 to 1
+    /// The share of reads among operations, from 0 to 1; of read-only transactions with blindw
+    /// [default: the preset's]
     #[arg(long, value_name = "SHARE")]
     read_share: Option<f64>,
-    /// Keys in use at a time
+    /// How many keys are in use at a time [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     keys: Option<u32>,
-    /// How often each key is used: uniform, zipf:EXPONENT or hotspot
+    /// How often each key is used: uniform, zipf:EXPONENT (larger is more skewed, zipf alone is
+    /// zipf:0.5) or hotspot (four operations of five on a fifth of the keys) [default: the
+    /// preset's]
     #[arg(long, value_name = "SHAPE", value_parser = parse_distribution)]
     distribution: Option<Distribution>,
-    /// What transactions do
+    /// What transactions do [default: the preset's]
     #[arg(long, value_enum, value_name = "NAME")]
     workload: Option<Workload>,
-    /// What the simulated database guarantees
+    /// What the simulated database guarantees: read-uncommitted, read-committed, read-atomic,
+    /// causal, snapshot-isolation or serializable [default: the preset's]
     #[arg(long, value_name = "LEVEL", value_parser = parse_isolation)]
     isolation: Option<Isolation>,
-    /// Which times the clients note
+    /// Which times the clients note [default: the preset's]
     #[arg(long, value_enum, value_name = "OF")]
     times: Option<Noted>,
-    /// Record the transactions that the database refused, too
+    /// Record the transactions that the database refused, too [default: they are left out]
     #[arg(long)]
     aborts: bool,
-    /// Add a fault at the end
+    /// Add a fault at the end: lost-update, long-fork, g-sib, causality, fractured-read,
+    /// write-skew, thin-air, aborted-read or intermediate-read [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
     anomaly: Option<Anomaly>,
-    /// Which of the possible histories; the same seed gives the same one
+    /// Which of the possible histories; the same seed gives the same one [default: 1]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// The format to write; see `isolde formats`
@@ -121,11 +126,36 @@ impl Arguments {
 }
 
 fn presets() -> String {
-    let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
     let mut text = String::from("Presets:\n");
-    for preset in PRESETS {
-        writeln!(text, "  {:width$}  {}", preset.name, preset.title)
-            .expect("writing to a string cannot fail");
+    for Preset { name, title, parameters, .. } in PRESETS {
+        let shape = match parameters.distribution {
+            Distribution::Uniform => "uniform".to_owned(),
+            Distribution::Hotspot => "hotspot".to_owned(),
+            Distribution::Zipf { theta } => format!("zipf:{theta}"),
+        };
+        let workload = match parameters.kind {
+            TxnKind::Mixed => "mixed",
+            TxnKind::BlindWrite => "blindw",
+            TxnKind::ReadModifyWrite => "rmw",
+            TxnKind::ListAppend => "list-append",
+        };
+        let times = match parameters.times {
+            Times::None => "none",
+            Times::Transactions => "transactions",
+            Times::Operations => "operations",
+        };
+        writeln!(
+            text,
+            "  {name}: {title}\n      sessions {}, transactions {}, operations {}, read-share {}, \
+             keys {}, distribution {shape},\n      workload {workload}, isolation {}, times {times}",
+            parameters.sessions,
+            parameters.transactions,
+            parameters.operations,
+            parameters.read_share,
+            parameters.keys,
+            parameters.isolation.name(),
+        )
+        .expect("writing to a string cannot fail");
     }
     text
 }

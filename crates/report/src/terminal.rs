@@ -74,15 +74,20 @@ fn head(out: &mut String, report: &Report) {
     line(
         out,
         format_args!(
-            "{}: {} transactions ({outcomes}) in {} sessions, {} operations on {} keys ({})\n",
+            "{}: {} ({outcomes}) in {}, {} on {} ({})\n",
             report.file,
-            size.transactions,
-            size.sessions,
-            size.operations,
-            size.keys,
+            counted(size.transactions, "transaction"),
+            counted(size.sessions, "session"),
+            counted(size.operations, "operation"),
+            counted(size.keys, "key"),
             report.format
         ),
     );
+}
+
+/// So many of something.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The anomalies of a level. One settled by a weaker level that is shown itself is not

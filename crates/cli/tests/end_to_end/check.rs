@@ -3,7 +3,7 @@
 use crate::support::{FRACTURED, Folder, GOOD, lines, printed, refused};
 
 const GOOD_REPORT: &str = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 keys (text)
+good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
   session-serializable         satisfied
   serializable                 satisfied  (implied by session-serializable)
@@ -83,7 +83,7 @@ fn several_files_are_reported_in_turn_and_the_worst_decides() {
         printed(1, "good.hist\tread-atomic\tsatisfied\nfractured.hist\tread-atomic\tviolated\n")
     );
     let good = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 keys (text)
+good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
   read-atomic  satisfied
 
