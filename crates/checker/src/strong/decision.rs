@@ -286,10 +286,9 @@ impl<'a> Decision<'a> {
             return Attempt::GaveUp;
         }
         let order = graph.sorted().expect("the solver began with an order");
-        let graph = match self.focused(graph, &order, refutation) {
-            Ok(attempt) => return attempt,
-            Err(graph) => graph,
-        };
+        if let Some((stuck, clocks)) = self.focused(&mut graph, &order, refutation) {
+            return self.cyclic(graph, &stuck, Some(&clocks));
+        }
         let premises = Premises { graph: &graph, clocks: None };
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
         let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
@@ -303,6 +302,7 @@ impl<'a> Decision<'a> {
             self.give_up_all();
             return Attempt::GaveUp;
         }
+        graph.note_evidence(&self.known());
         let order = graph.sorted().expect("the solver began with an order");
         let (saturated, clocks) = self.saturate(&mut graph, &order);
         if let Saturated::Cyclic(stuck) = saturated {
@@ -311,14 +311,14 @@ impl<'a> Decision<'a> {
         Attempt::Verdict(Verdict::Violated(Violated::by(Vec::new())))
     }
 
-    /// Saturates with the transactions of a refutation alone; the graph back if no cycle
-    /// comes of it.
+    /// Saturates with the transactions of a refutation alone: the nodes on or between
+    /// cycles, if any come of it.
     fn focused(
-        &mut self,
-        mut graph: Graph,
+        &self,
+        graph: &mut Graph,
         order: &[Node],
         refutation: &acyclic::Refutation,
-    ) -> Result<Attempt, Graph> {
+    ) -> Option<(Vec<Node>, (Clocks, Cover))> {
         let events = self.model.events_of(self.history().txn_count()) as Node;
         let nodes = refutation.steps.iter().flat_map(|step| match step {
             acyclic::Step::Cycle { path } => path.as_slice(),
@@ -334,16 +334,16 @@ impl<'a> Decision<'a> {
         let cover = if focus.len() <= FOCUS_MAX {
             Cover::alone(self.history(), &focus)
         } else {
-            self.cover(&graph, order, EXPLAINING_BYTES_MAX)
+            self.cover(graph, order, EXPLAINING_BYTES_MAX)
         };
         let runs = Runs::new(self.versions, &cover);
-        let clocks = Clocks::new(&graph, &cover);
+        let clocks = Clocks::new(graph, &cover);
         let mut saturation =
             Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
-        let saturated = saturation.run(&mut graph, order.to_vec(), Some(&focus), self.limits);
+        let saturated = saturation.run(graph, order.to_vec(), Some(&focus), self.limits);
         let clocks = saturation.clocks;
-        let Saturated::Cyclic(stuck) = saturated else { return Err(graph) };
-        Ok(self.cyclic(graph, &stuck, Some(&(clocks, cover))))
+        let Saturated::Cyclic(stuck) = saturated else { return None };
+        Some((stuck, (clocks, cover)))
     }
 
     /// Gives up the edges of session order that a proof uses; whether there are any.
