@@ -24,10 +24,13 @@ impl AskedKeys {
     pub(super) fn written_by(&self, facts: &Facts<'_>, txn: TxnId, mut visit: impl FnMut(KeyId)) {
         let written = facts.index.written_by(txn);
         if written.len() <= self.keys.len() {
-            written.iter().for_each(|&key| visit(key));
+            for &key in written {
+                visit(key);
+            }
         } else {
-            let asked = self.keys.iter().filter(|&&key| facts.index.writes(txn, key));
-            asked.for_each(|&key| visit(key));
+            for &key in self.keys.iter().filter(|&&key| facts.index.writes(txn, key)) {
+                visit(key);
+            }
         }
     }
 }
