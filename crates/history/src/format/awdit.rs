@@ -183,6 +183,6 @@ fn initial_writes(history: &History, plan: &Plan, numbers: &Numbers) -> Vec<(u64
 /// A number that is no key of the history.
 fn unused_key(history: &History, numbers: &Numbers) -> u64 {
     let used: HashSet<u64> = history.keys().map(|key| numbers.key(key)).collect();
-    let most = used.len() as u64;
-    (0..most).find(|number| !used.contains(number)).unwrap_or(most)
+    let mut numbers = 0..=used.len() as u64;
+    numbers.find(|number| !used.contains(number)).expect("one number more than keys")
 }
