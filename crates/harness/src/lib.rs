@@ -29,6 +29,7 @@ mod preset;
 mod random;
 mod record;
 mod recorder;
+mod simulated;
 mod store;
 mod workload;
 
@@ -45,4 +46,5 @@ pub use parameters::{
 };
 pub use preset::{PRESETS, Preset, preset};
 pub use recorder::{Log, SessionLog};
+pub use simulated::{BUGS, Bug, BugRow, Simulated};
 pub use workload::{Client, Workload};
