@@ -5,6 +5,10 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
+mod etcd;
+mod network;
+mod redis;
+mod simulated;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -26,6 +30,9 @@ pub struct Target {
 pub static TARGETS: &[Target] = &[
     #[cfg(feature = "sqlite")]
     sqlite::TARGET,
+    redis::TARGET,
+    etcd::TARGET,
+    simulated::TARGET,
 ];
 
 /// The database that is driven if no other is named.
