@@ -6,6 +6,7 @@
 //! harness's conformance suite.
 
 mod etcd;
+mod managed;
 mod network;
 mod redis;
 mod simulated;
@@ -31,7 +32,9 @@ pub static TARGETS: &[Target] = &[
     #[cfg(feature = "sqlite")]
     sqlite::TARGET,
     redis::TARGET,
+    managed::redis::REPLICA,
     etcd::TARGET,
+    managed::etcd::CLUSTER,
     simulated::TARGET,
 ];
 

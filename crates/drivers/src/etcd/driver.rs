@@ -13,7 +13,7 @@ use super::http::Connection;
 use super::interactive::InteractiveSession;
 use super::message::{encoded, read_range};
 use super::whole::WholeSession;
-use crate::{Target, network};
+use crate::{Target, managed, network};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 /// How etcd is reached.
 pub(crate) const TARGET: Target = Target {
     schemes: &["etcd"],
-    title: "etcd, by reads and a comparing transaction, or by one with ?style=txn",
+    title: "etcd, by reads and a comparing txn, or one txn by ?style=txn; without a URL, a private one",
     example: "etcd://user@host:2379,host:2379",
     open,
 };
@@ -32,7 +32,12 @@ const DEFAULT_PORT: u16 = 2379;
 pub(super) const LINEARIZABLE: &str = "linearizable-reads";
 pub(super) const SERIALIZABLE: &str = "serializable-reads";
 
-pub(crate) fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if address.is_bare { managed::etcd::open() } else { open_at(address) }
+}
+
+/// Opens servers that exist.
+pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
     let style = match address.option("style") {
         None | Some("interactive") => Style::Interactive,
         Some("txn") => Style::Whole,

@@ -11,4 +11,4 @@ mod interactive;
 mod message;
 mod whole;
 
-pub(crate) use driver::TARGET;
+pub(crate) use driver::{TARGET, open_at};

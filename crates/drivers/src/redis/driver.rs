@@ -10,7 +10,7 @@
 use super::errors::{lost, unexpected};
 use super::protocol::{Connection, Reply};
 use super::{script::ScriptSession, watch::WatchSession};
-use crate::{Target, network};
+use crate::{Target, managed, network};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
@@ -19,15 +19,34 @@ use isolde_harness::{
 /// How Redis is reached.
 pub(crate) const TARGET: Target = Target {
     schemes: &["redis"],
-    title: "Redis, with WATCH and MULTI, or with scripts by ?style=lua",
+    title: "Redis, with WATCH and MULTI, or scripts by ?style=lua; without a URL, a private one",
     example: "redis://user@host:6379,replica:6379/0",
     open,
 };
 
 const DEFAULT_PORT: u16 = 6379;
 
-pub(crate) fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if address.is_bare { managed::redis::open() } else { open_at(address) }
+}
+
+/// Opens servers that exist.
+pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
     Ok(Box::new(Redis::open(address)?))
+}
+
+/// Whether a replica has caught up with its primary.
+pub(crate) fn follows(host: &str, port: u16) -> Result<(), Failure> {
+    let mut connection = Connection::open(host, port)?;
+    let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
+    match &role {
+        Reply::Several(Some(parts))
+            if parts.contains(&Reply::Text(Some(b"connected".to_vec()))) =>
+        {
+            Ok(())
+        }
+        _ => Err(Failure::Lost("the replica has not found its primary".to_owned())),
+    }
 }
 
 struct Redis {

@@ -10,4 +10,4 @@ mod protocol;
 mod script;
 mod watch;
 
-pub(crate) use driver::TARGET;
+pub(crate) use driver::{TARGET, follows, open_at};

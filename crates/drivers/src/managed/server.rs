@@ -1,0 +1,493 @@
+//! Servers of our own: a folder, programs that run in it, and their certain end.
+//!
+//! A [`Home`] is a new folder under the one for temporary files. Programs run in it by
+//! [`Home::run`], servers by [`Home::start`]. Everything is over when the home is dropped,
+//! and also if this process ends in any other way: a shell waits at the other end of a
+//! pipe that only this process holds open, and once it is closed ends what still runs and
+//! removes the folder. That needs no handler of signals, and works after SIGKILL.
+//!
+//! Servers listen on loopback only. Some refuse to run as root, so root runs them as
+//! another user, who owns the folder.
+
+use isolde_harness::Failure;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to end by itself.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long is slept between two looks at something that will happen soon.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits for the end of this process, then cleans up. A server is first asked to end,
+/// because a killed one may leave shared memory behind.
+const WATCHER: &str = r#"
+trap '' HUP INT TERM QUIT
+while read -r line; do :; done
+asked=
+for group in "$1"/*.group; do
+    [ -e "$group" ] || continue
+    read -r leader <"$group"
+    kill -CONT -- "-$leader" 2>/dev/null
+    kill -QUIT "$leader" 2>/dev/null && asked=1
+done
+[ -n "$asked" ] && sleep 1
+for group in "$1"/*.group; do
+    [ -e "$group" ] || continue
+    read -r leader <"$group"
+    kill -KILL -- "-$leader" 2>/dev/null
+done
+for attempt in 1 2 3 4 5; do
+    rm -rf -- "$1" 2>/dev/null && break
+    sleep 0.2
+done
+"#;
+
+/// A folder for servers, and the user that they run as.
+pub(crate) struct Home {
+    path: PathBuf,
+    account: Option<Account>,
+    watcher: Child,
+}
+
+/// A user of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Account {
+    user: u32,
+    group: u32,
+}
+
+impl Home {
+    /// A new folder for servers of this name. If we are root, they run as the first of
+    /// these users that there is, else as nobody.
+    pub(crate) fn new(name: &str, users: &[&str]) -> Result<Home, Failure> {
+        let unique = RandomState::new().hash_one(std::process::id());
+        let path = std::env::temp_dir().join(format!("isolde-{name}-{unique:016x}"));
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| refused("create the folder", &path, &error))?;
+        let watcher = Command::new("/bin/sh")
+            .args(["-c", WATCHER, "isolde-watcher"])
+            .arg(&path)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                let _ = fs::remove_dir(&path);
+                refused("watch over", &path, &error)
+            })?;
+        let account = rustix::process::geteuid().is_root().then(|| account(users));
+        if let Some(Account { user, group }) = account {
+            chown(&path, Some(user), Some(group))
+                .map_err(|error| refused("give away", &path, &error))?;
+        }
+        Ok(Home { path, account, watcher })
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new file in the folder that the servers can read and write.
+    pub(crate) fn write(&self, name: &str, content: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        fs::write(&path, content)
+            .and_then(|()| self.give(&path))
+            .map_err(|error| refused("write", &path, &error))?;
+        Ok(path)
+    }
+
+    /// A new folder in the folder, which the servers own.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .and_then(|()| self.give(&path))
+            .map_err(|error| refused("create the folder", &path, &error))?;
+        Ok(path)
+    }
+
+    fn give(&self, path: &Path) -> std::io::Result<()> {
+        match self.account {
+            Some(Account { user, group }) => chown(path, Some(user), Some(group)),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a program to its end, which must be a success. Its output is kept in a log of
+    /// this name.
+    pub(crate) fn run(&self, name: &str, command: Command, limit: Duration) -> Result<(), Failure> {
+        let mut running = self.start(name, command)?;
+        let deadline = Instant::now() + limit;
+        loop {
+            match running.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(running.failed(&format!("ended with {status}"))),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Ok(None) => return Err(running.failed(&format!("took longer than {limit:?}"))),
+                Err(error) => return Err(running.failed(&error.to_string())),
+            }
+        }
+    }
+
+    /// Starts a server, whose output goes to a log of this name.
+    pub(crate) fn start(&self, name: &str, mut command: Command) -> Result<Server, Failure> {
+        command
+            .current_dir(&self.path)
+            .env("HOME", &self.path)
+            .stdin(Stdio::null())
+            .process_group(0);
+        if let Some(Account { user, group }) = self.account {
+            command.gid(group).uid(user);
+        }
+        let mut server = Server {
+            name: name.to_owned(),
+            log: self.path.join(format!("{name}.log")),
+            group_file: self.path.join(format!("{name}.group")),
+            child: self.spawn(name, &mut command)?,
+            command,
+        };
+        server.note_group()?;
+        Ok(server)
+    }
+
+    fn spawn(&self, name: &str, command: &mut Command) -> Result<Child, Failure> {
+        let log = self.path.join(format!("{name}.log"));
+        spawn(command, &log).map_err(|error| {
+            let program = command.get_program().to_string_lossy();
+            Failure::Refused(format!("cannot start {program}: {error}"))
+        })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        let _ = self.watcher.wait();
+    }
+}
+
+fn refused(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Refused(format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Child> {
+    let output = File::options().create(true).append(true).open(log)?;
+    command.stdout(output.try_clone()?).stderr(output).spawn()
+}
+
+/// A server that runs in a [`Home`]. Dropped, it ends.
+pub(crate) struct Server {
+    name: String,
+    child: Child,
+    /// How it was started, to start it again.
+    command: Command,
+    log: PathBuf,
+    /// Tells the watcher whom to end.
+    ///
+    /// Invariant: it exists only while the process has not been waited for, because
+    /// afterwards its number may belong to another.
+    group_file: PathBuf,
+}
+
+impl Server {
+    /// Waits until the probe gives something. A server that ends before, or takes longer,
+    /// is a refusal with the end of its log.
+    pub(crate) fn wait_until<T>(
+        &mut self,
+        limit: Duration,
+        mut probe: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.failed(&format!("ended with {status}")));
+            }
+            match probe() {
+                Ok(found) => return Ok(found),
+                Err(_) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(failure) => {
+                    return Err(self.failed(&format!("does not answer: {}", failure.reason())));
+                }
+            }
+        }
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.group_file);
+    }
+
+    /// Starts it again after [`Server::kill`] or [`Server::stop`].
+    pub(crate) fn start_again(&mut self) -> Result<(), Failure> {
+        self.stop();
+        self.child = spawn(&mut self.command, &self.log)
+            .map_err(|error| self.failed(&format!("cannot be started again: {error}")))?;
+        self.note_group()
+    }
+
+    /// Holds all its processes until [`Server::resume`].
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends it: asked, and if that takes long, forced.
+    pub(crate) fn stop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.resume();
+            let _ = kill_process(self.leader(), Signal::QUIT);
+            let deadline = Instant::now() + STOP_LIMIT;
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        self.kill();
+    }
+
+    /// Sends the signal to the process, its group, and all their children: some servers
+    /// put a child into a session of its own.
+    fn signal(&self, signal: Signal) {
+        // A process that has been waited for has no number any more.
+        if !self.group_file.exists() {
+            return;
+        }
+        let family = descendants(self.leader());
+        let _ = kill_process_group(self.leader(), signal);
+        for process in family {
+            let _ = kill_process(process, signal);
+        }
+    }
+
+    fn leader(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn note_group(&mut self) -> Result<(), Failure> {
+        fs::write(&self.group_file, format!("{}\n", self.child.id()))
+            .map_err(|error| self.failed(&format!("cannot be watched over: {error}")))
+    }
+
+    fn failed(&self, what: &str) -> Failure {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let end = lines[lines.len().saturating_sub(5)..].join("\n  ");
+        let separator = if end.is_empty() { "" } else { "; its log ends:\n  " };
+        Failure::Refused(format!("{} {what}{separator}{end}", self.name))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The children of a process, their children, and so on.
+fn descendants(ancestor: Pid) -> Vec<Pid> {
+    let mut parents: Vec<(Pid, Pid)> = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // `number (name) state parent …`, and the name may have any character.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        if let (Some(process), Some(parent)) = (
+            Pid::from_raw(process),
+            parent.and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw),
+        ) {
+            parents.push((process, parent));
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = vec![ancestor];
+    while let Some(parent) = open.pop() {
+        let children = parents.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0);
+        let children: Vec<Pid> = children.collect();
+        found.extend(&children);
+        open.extend(children);
+    }
+    found
+}
+
+/// As many ports of the loopback interface that nobody uses now. They lie below those that
+/// the system gives to clients, so that none of them is taken before its server starts.
+pub(crate) fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
+    const FIRST: u64 = 20_000;
+    const COUNT: u64 = 12_000;
+    let mut held = Vec::new();
+    let mut next = RandomState::new().hash_one(std::process::id()) % COUNT;
+    for _ in 0..COUNT {
+        if held.len() == count {
+            break;
+        }
+        let port = u16::try_from(FIRST + next).expect("a port below 32,000");
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            held.push((port, listener));
+        }
+        next = (next + 1) % COUNT;
+    }
+    if held.len() < count {
+        return Err(Failure::Refused(format!("expected {count} free ports on loopback")));
+    }
+    Ok(held.into_iter().map(|(port, _)| port).collect())
+}
+
+/// Where a program is installed: in the search path or in one of these folders, whose last
+/// but one part may be `*` for the highest version number. The package is named if not.
+pub(crate) fn program(name: &str, folders: &[&str], package: &str) -> Result<PathBuf, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    for folder in folders {
+        let Some((versions, rest)) = folder.split_once("/*/") else {
+            places.push(PathBuf::from(folder));
+            continue;
+        };
+        let number = |path: &PathBuf| -> u32 {
+            path.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
+        };
+        let entries = fs::read_dir(versions).into_iter().flatten().flatten();
+        let mut versions: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        versions.sort_by_key(|path| std::cmp::Reverse(number(path)));
+        places.extend(versions.into_iter().map(|version| version.join(rest)));
+    }
+    let found = places.into_iter().map(|place| place.join(name)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::Refused(format!(
+            "no server: expected the program {name}, which Debian's package {package} has"
+        ))
+    })
+}
+
+fn account(users: &[&str]) -> Account {
+    let passwords = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let find = |user: &&str| {
+        passwords.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let is_wanted = fields.next() == Some(*user);
+            let user = fields.nth(1)?.parse().ok()?;
+            let group = fields.next()?.parse().ok()?;
+            is_wanted.then_some(Account { user, group })
+        })
+    };
+    users.iter().find_map(find).unwrap_or(Account { user: 65534, group: 65534 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_dropped_home_leaves_neither_folder_nor_process() {
+        let home = Home::new("test", &[]).expect("a home");
+        let path = home.path().to_owned();
+        let mut server = home
+            .start("sleeper", shell("trap '' QUIT; setsid sleep 600 & echo ready; wait; wait"))
+            .expect("a server");
+        let log = path.join("sleeper.log");
+        server
+            .wait_until(Duration::from_secs(10), || {
+                let text = fs::read_to_string(&log).unwrap_or_default();
+                text.contains("ready").then_some(()).ok_or(Failure::Lost("silent".into()))
+            })
+            .expect("an answer");
+        let process = server.leader();
+        let family = descendants(process);
+        assert_eq!(family.len(), 1);
+        drop(server);
+        drop(home);
+        assert!(!path.exists());
+        assert!(rustix::process::test_kill_process(process).is_err());
+    }
+
+    #[test]
+    fn a_home_that_is_never_dropped_is_removed_with_its_servers() {
+        let mut home = Home::new("test", &[]).expect("a home");
+        let server = home.start("sleeper", shell("exec sleep 600")).expect("a server");
+        // As the end of this process closes it.
+        drop(home.watcher.stdin.take());
+        home.watcher.wait().expect("the watcher's end");
+        assert!(!home.path().exists());
+        let mut server = std::mem::ManuallyDrop::new(server);
+        let status = server.child.wait().expect("the server's end");
+        assert!(!status.success());
+    }
+
+    #[test]
+    fn a_program_that_fails_shows_the_end_of_its_log() {
+        let home = Home::new("test", &[]).expect("a home");
+        let failure = home
+            .run("tool", shell("echo no space; exit 3"), Duration::from_secs(10))
+            .expect_err("a failure");
+        assert_eq!(
+            failure.to_string(),
+            "tool ended with exit status: 3; its log ends:\n  no space"
+        );
+        let failure = home
+            .run("slow", shell("exec sleep 600"), Duration::from_millis(50))
+            .expect_err("a failure");
+        assert_eq!(failure.to_string(), "slow took longer than 50ms");
+        let failure = home
+            .run("absent", Command::new("/nowhere/server"), Duration::from_secs(1))
+            .expect_err("a failure");
+        assert!(failure.to_string().starts_with("cannot start /nowhere/server: "), "{failure}");
+    }
+
+    #[test]
+    fn a_stopped_server_starts_again() {
+        let home = Home::new("test", &[]).expect("a home");
+        let mut server = home.start("again", shell("echo here; exec sleep 600")).expect("one");
+        let first = server.leader();
+        server.pause();
+        server.resume();
+        server.kill();
+        server.start_again().expect("a server");
+        assert_ne!(server.leader(), first);
+        assert!(server.wait_until(Duration::from_secs(1), || Ok(())).is_ok());
+    }
+
+    #[test]
+    fn ports_are_different_and_can_be_bound() {
+        let ports = free_ports(5).expect("ports");
+        let bound: Vec<_> =
+            ports.iter().map(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port))).collect();
+        assert!(bound.iter().all(Result::is_ok), "{ports:?}");
+    }
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let failure = program("no-such-server", &["/usr/lib/*/bin"], "thing").expect_err("none");
+        assert_eq!(
+            failure.to_string(),
+            "no server: expected the program no-such-server, which Debian's package thing has"
+        );
+        assert!(program("sh", &[], "dash").is_ok());
+    }
+}
