@@ -23,6 +23,7 @@ pub mod conformance;
 mod database;
 mod drive;
 mod keys;
+pub mod matrix;
 mod parameters;
 mod plan;
 mod preset;

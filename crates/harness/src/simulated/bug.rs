@@ -122,8 +122,9 @@ pub static BUGS: &[BugRow] = &[
         &["aborted-read", "intermediate-read", "circular-information-flow"]),
     row(Bug::LostCommit, "lost-commit", "a crash loses the last commits, which were acknowledged",
         "cursor-stability", &["lost-update"]),
-    row(Bug::Phantom, "phantom", "rows that a range read did not find are not checked",
-        "serializable", &["predicate-anti-dependency-cycle"]),
+    BugRow { found_within: 3, ..row(Bug::Phantom, "phantom",
+        "rows that a range read did not find are not checked",
+        "serializable", &["predicate-anti-dependency-cycle"]) },
 ];
 
 impl Bug {
