@@ -77,6 +77,7 @@ pub struct Check<'a> {
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     pub(crate) options: Options,
+    shared: strong::Shared<'a>,
     verdicts: Vec<(Level, Verdict)>,
 }
 
@@ -126,7 +127,8 @@ impl<'a> Check<'a> {
     pub fn new(history: &'a History, index: &'a Index, limits: &'a Limits<'a>) -> Self {
         let found = found_by_reading(history, index);
         let options = Options::default();
-        Check { history, index, limits, found, options, verdicts: Vec::new() }
+        let shared = strong::Shared::default();
+        Check { history, index, limits, found, options, shared, verdicts: Vec::new() }
     }
 
     /// The same with other options than the usual ones.
@@ -235,7 +237,7 @@ impl<'a> Check<'a> {
             return Verdict::Satisfied(Satisfied::Implied(Level::SnapshotIsolation));
         }
         let facts = (self.history, self.index);
-        match strong::decide(level, facts, self.options, self.limits) {
+        match strong::decide(level, facts, &mut self.shared, self.options, self.limits) {
             // A small history can still be decided.
             Verdict::Unknown(Unknown::Unsupported(reason)) => match self.by_definition(level) {
                 Verdict::Unknown(Unknown::Unsupported(_)) => {

@@ -18,7 +18,7 @@ use isolde_history::{History, Outcome};
 /// unless the store has a bug or an anomaly is injected. Levels above it are usually
 /// violated by a history of some size, but nothing forces them to be.
 pub fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
-    parameters.validate_simulated()?;
+    parameters.validate()?;
     if let Some(bug) = parameters.bug {
         bug.validate(parameters)?;
     }

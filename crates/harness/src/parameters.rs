@@ -217,8 +217,8 @@ const SESSIONS_MAX: u32 = 1 << 20;
 const KEYS_MAX: u32 = 1 << 28;
 
 impl Parameters {
-    /// Whether there are histories with these parameters.
-    pub fn validate(&self) -> Result<(), ParameterError> {
+    /// Whether there are clients with these parameters.
+    pub(crate) fn validate_clients(&self) -> Result<(), ParameterError> {
         let from_one = [
             ("sessions", self.sessions, SESSIONS_MAX),
             ("operations", self.operations, 1 << 16),
@@ -250,8 +250,8 @@ impl Parameters {
     }
 
     /// Whether the simulated database has histories with these parameters.
-    pub(crate) fn validate_simulated(&self) -> Result<(), ParameterError> {
-        self.validate()?;
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        self.validate_clients()?;
         if let TxnKind::Rows(_) = self.kind {
             let message = "expected a workload of registers or lists, found one of rows: \
                            the simulated database has none";

@@ -6,7 +6,9 @@
 //! gets wrong although the graph decides it becomes an edge of the graph; what is left
 //! is decided by the solver, asked only about what its order gets wrong.
 
-use super::cycle::{Premises, Step, core, short_cycle};
+use super::Options;
+use super::cycle::{Core, Premises, Step, short_cycle};
+use super::decision::{in_order, limit, open_pairs, solved, violated};
 use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
 use super::likely::Guess;
@@ -16,8 +18,7 @@ use super::questions::{Asking, Inquiry, Questions, Sorted};
 use super::repeated::{Repeated, repeated_reads};
 use super::search::known_edges;
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
-use super::versions::{INITIAL_SLOT, NO_SLOT, ShownBy, Versions};
-use super::{Options, in_order, limit, open_pairs, solved, violated};
+use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
 use crate::verdict::{Satisfied, Unknown, Verdict};
@@ -88,17 +89,14 @@ pub(super) fn decide<L: CommitLevel>(
 struct VersionSteps<'a>(&'a Versions<'a>);
 
 impl Edges for VersionSteps<'_> {
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         let versions = self.0;
         if versions.index.steps().is_empty() {
             return;
         }
         for slot in 0..versions.index.writers().len() as u32 {
-            for link in versions.links(slot) {
-                if let ShownBy::Step(step) = link.shown_by {
-                    let after = versions.writer(link.after);
-                    emit(versions.writer(slot).0, after.0, Why::Step(step));
-                }
+            for (step, after) in versions.steps_from(slot) {
+                emit(versions.writer(slot).0, versions.writer(after).0, Why::Step(step));
             }
         }
     }
@@ -121,13 +119,15 @@ impl<'a> Commits<'a> {
         let (history, index) = (versions.history, versions.index);
         let txns = history.txn_count();
         let reads = ReadsFrom { model, history, index };
-        let graph = Graph::new(model, txns, txns, &[&reads, &VersionSteps(versions)]);
+        let steps = VersionSteps(versions);
+        let mut graph = Graph::new(model, txns, txns, &(&reads, &steps));
+        graph.note_evidence(&(&reads, &steps));
         let none = HashSet::new();
         let session = SessionOrder { model, history, index, given_up: &none };
         let version_order = VersionOrder { model, versions };
         let initial = Initial::new(model, versions, txns as Node);
         let nodes = txns + initial.node_count();
-        let likely = Graph::new(model, txns, nodes, &[&session, &version_order, &initial]);
+        let likely = Graph::new(model, txns, nodes, &(&session, &(&version_order, &initial)));
         let (derived, origins) = (HashSet::new(), Vec::new());
         Commits { model, versions, repeated, limits, graph, likely, derived, origins }
     }
@@ -252,7 +252,7 @@ impl<'a> Commits<'a> {
 
     fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {
         (self.limits.observe)(Stage::Explain);
-        let steps = short_cycle(&self.graph, &core(&self.graph, stuck));
+        let steps = short_cycle(&self.graph, &Core::new(&self.graph, stuck));
         violated(L::anomaly(self, &steps), Some(self.prover().of_cycle(&steps)))
     }
 

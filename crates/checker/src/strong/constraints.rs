@@ -8,14 +8,17 @@
 //! paper does not say whether it counts it; of counting it never, there or always, this
 //! comes closest to its figures, without being equal to them.
 
+use super::Options;
 use super::clocks::Clocks;
+use super::decision::{CLOCK_BYTES_MAX, Decision};
+use super::model::Model;
+use super::repeated::repeated_reads;
 use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
 use super::versions::{Slot, Versions};
-use super::{CLOCK_BYTES_MAX, Decision, Model, Options, guess, repeated_reads};
+use super::witness::guess;
 use crate::check::Limits;
 use crate::level::Level;
-use hashbrown::HashSet;
 use isolde_history::{History, Index, KeyId};
 use std::ops::AddAssign;
 
@@ -63,19 +66,11 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     before += pairs_with_initial(&versions);
     let mut open = Constraints::default();
     versions.open_keys().for_each(|key| open += pairs_of(&versions, key));
-    let mut decision = Decision {
-        model,
-        versions: &versions,
-        repeated: &[],
-        options,
-        limits: &Limits::NONE,
-        given_up: HashSet::new(),
-        attempts: 0,
-    };
+    let mut decision = Decision::new(model, &versions, &[], options, &Limits::NONE);
     if !model.session {
         decision.give_up_all();
     }
-    let decided = decision.decided_by_saturation()?;
+    let decided = decided_by_saturation(&decision, &versions)?;
     let after = Constraints {
         pairs: open.pairs - decided.pairs,
         dependencies: open.dependencies - decided.dependencies,
@@ -83,24 +78,21 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     Some(Pruned { before, open, after })
 }
 
-impl Decision<'_> {
-    fn decided_by_saturation(&self) -> Option<Constraints> {
-        let mut graph = self.graph();
-        let order = guess(&graph, self.history()).ok()?;
-        let cover = self.cover(&graph, &order, CLOCK_BYTES_MAX);
-        let runs = Runs::new(self.versions, &cover);
-        let clocks = Clocks::new(&graph, &cover);
-        let versions = self.versions;
-        let mut saturation = Saturation { versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
-        let Saturated::Fixpoint(_) = saturation.run(&mut graph, order, None, self.limits) else {
-            return None;
-        };
-        let mut decided = Constraints::default();
-        saturation.for_each_decided(&graph, |before, after| {
-            decided += pair(versions, before, after);
-        });
-        Some(decided)
-    }
+fn decided_by_saturation(decision: &Decision<'_>, versions: &Versions<'_>) -> Option<Constraints> {
+    let mut graph = decision.explained_graph();
+    let order = guess(&graph, versions.history).ok()?;
+    let cover = decision.cover(&graph, &order, CLOCK_BYTES_MAX);
+    let runs = Runs::new(versions, &cover);
+    let clocks = Clocks::new(&graph, &cover);
+    let mut saturation = Saturation { versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+    let Saturated::Fixpoint(_) = saturation.run(&mut graph, order, None, decision.limits) else {
+        return None;
+    };
+    let mut decided = Constraints::default();
+    saturation.for_each_decided(&graph, |before, after| {
+        decided += pair(versions, before, after);
+    });
+    Some(decided)
 }
 
 /// All pairs of versions of one key.

@@ -35,6 +35,17 @@ impl Cover {
         Cover { chains: history.session_count(), chain, rank }
     }
 
+    /// Each of these transactions by itself, in ascending order, and no others.
+    pub(super) fn alone(history: &History, txns: &[TxnId]) -> Cover {
+        let mut chain = vec![NO_CHAIN; history.txn_count()];
+        let mut rank = vec![u32::MAX - 1; history.txn_count()];
+        for (place, txn) in txns.iter().enumerate() {
+            chain[txn.index()] = place as u32;
+            rank[txn.index()] = place as u32;
+        }
+        Cover { chains: txns.len(), chain, rank }
+    }
+
     /// Greedy paths through session order and reads-from, at most `chains_max` of them,
     /// the longest.
     pub(super) fn greedy(

@@ -18,11 +18,96 @@ pub(super) struct Step {
 /// Starts of a search for a shorter cycle.
 const STARTS_MAX: usize = 64;
 /// Nodes that all these searches together may visit.
-const VISITS_MAX: usize = 1 << 20;
+const VISITS_MAX: usize = 1 << 18;
 
-/// A short cycle among nodes of a [`core`].
-pub(super) fn short_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
-    let first = some_cycle(graph, core);
+/// Nodes on cycles: those of each strongly connected part of the graph, the smallest
+/// first.
+pub(super) struct Core {
+    parts: Vec<Vec<Node>>,
+    /// Per node, its part plus one; 0 for nodes on no cycle.
+    part: Vec<u32>,
+}
+
+impl Core {
+    /// Of these `stuck` nodes, among which are all cycles.
+    ///
+    /// One search in depth finds them, by the algorithm of Tarjan.
+    pub(super) fn new(graph: &Graph, stuck: &[Node]) -> Core {
+        const NOT_STUCK: u32 = u32::MAX;
+        let nodes = graph.node_count();
+        // The number by which a node was met, and the lowest one it leads back to.
+        let mut met = vec![NOT_STUCK; nodes];
+        stuck.iter().for_each(|&node| met[node as usize] = 0);
+        let mut lowest = vec![0u32; nodes];
+        let mut core = Core { parts: Vec::new(), part: vec![0; nodes] };
+        let mut path: Vec<Node> = Vec::new();
+        let mut count = 0;
+        for &start in stuck {
+            if met[start as usize] != 0 {
+                continue;
+            }
+            let mut open = vec![(start, graph.before(start))];
+            count += 1;
+            (met[start as usize], lowest[start as usize]) = (count, count);
+            path.push(start);
+            while let Some((node, before)) = open.last_mut() {
+                let node = *node as usize;
+                if let Some(from) = before.next() {
+                    match met[from as usize] {
+                        NOT_STUCK => {}
+                        0 => {
+                            count += 1;
+                            (met[from as usize], lowest[from as usize]) = (count, count);
+                            path.push(from);
+                            open.push((from, graph.before(from)));
+                        }
+                        number => lowest[node] = lowest[node].min(number),
+                    }
+                    continue;
+                }
+                open.pop();
+                if let Some(&(after, _)) = open.last() {
+                    lowest[after as usize] = lowest[after as usize].min(lowest[node]);
+                }
+                if lowest[node] == met[node] {
+                    core.close(node as Node, &mut path, &mut met);
+                }
+            }
+        }
+        core.parts.sort_by_key(Vec::len);
+        for (place, part) in core.parts.iter().enumerate() {
+            part.iter().for_each(|&node| core.part[node as usize] = place as u32 + 1);
+        }
+        core
+    }
+
+    /// The part whose first node is `first` is the end of the path.
+    fn close(&mut self, first: Node, path: &mut Vec<Node>, met: &mut [u32]) {
+        let start = path.iter().rposition(|&node| node == first).expect("a node on the path");
+        // Nothing that is met later belongs to it.
+        path[start..].iter().for_each(|&node| met[node as usize] = u32::MAX);
+        let part = path.split_off(start);
+        if part.len() > 1 {
+            self.parts.push(part);
+        }
+    }
+
+    /// All nodes on cycles.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> {
+        self.parts.iter().flatten().copied()
+    }
+
+    /// Whether some cycle goes through both.
+    pub(super) fn joins(&self, one: Node, other: Node) -> bool {
+        let part = self.part[one as usize];
+        part != 0 && part == self.part[other as usize]
+    }
+}
+
+/// A short cycle.
+pub(super) fn short_cycle(graph: &Graph, core: &Core) -> Vec<Step> {
+    let part = core.parts.first().expect("a cycle");
+    let first = some_cycle(graph, core, part[0]);
     let mut best = first.clone();
     let mut visits_left = VISITS_MAX;
     let mut tried: HashSet<Node> = HashSet::new();
@@ -36,7 +121,7 @@ pub(super) fn short_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
             continue;
         }
         let shorter =
-            path_back(graph, start, start, &mut visits_left, |node, _| core.contains(&node));
+            path_back(graph, start, start, &mut visits_left, |node, _| core.joins(node, start));
         if let Some(shorter) = shorter.filter(|shorter| shorter.len() < best.len()) {
             starts.extend(shorter.iter().map(|step| step.from));
             best = shorter;
@@ -45,38 +130,8 @@ pub(super) fn short_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
     best
 }
 
-/// Those of the `stuck` nodes, from all of which a cycle is reached, that are also
-/// reached from one: nodes on cycles, and between them.
-pub(super) fn core(graph: &Graph, stuck: &[Node]) -> HashSet<Node> {
-    let mut core: HashSet<Node> = stuck.iter().copied().collect();
-    let mut predecessors: HashMap<Node, u32> = HashMap::with_capacity(stuck.len());
-    let mut followers: HashMap<Node, Vec<Node>> = HashMap::with_capacity(stuck.len());
-    for &node in stuck {
-        let mut count = 0;
-        for from in graph.before(node).filter(|from| core.contains(from)) {
-            followers.entry(from).or_default().push(node);
-            count += 1;
-        }
-        predecessors.insert(node, count);
-    }
-    let mut open: Vec<Node> =
-        stuck.iter().copied().filter(|node| predecessors[node] == 0).collect();
-    while let Some(node) = open.pop() {
-        core.remove(&node);
-        for after in followers.get(&node).into_iter().flatten() {
-            let left = predecessors.get_mut(after).expect("a stuck node");
-            *left -= 1;
-            if *left == 0 {
-                open.push(*after);
-            }
-        }
-    }
-    core
-}
-
-/// Follows edges backwards through the core until a node comes again.
-fn some_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
-    let start = core.iter().copied().min().expect("a cycle");
+/// Follows edges backwards on cycles until a node comes again.
+fn some_cycle(graph: &Graph, core: &Core, start: Node) -> Vec<Step> {
     let mut place: HashMap<Node, usize> = HashMap::new();
     let mut steps: Vec<Step> = Vec::new();
     let mut node = start;
@@ -89,8 +144,8 @@ fn some_cycle(graph: &Graph, core: &HashSet<Node>) -> Vec<Step> {
         place.insert(node, steps.len());
         let (from, why) = graph
             .before_why(node)
-            .find(|(from, _)| core.contains(from))
-            .expect("every node of a core has a predecessor in it");
+            .find(|&(from, _)| core.joins(from, node))
+            .expect("every node on a cycle has a predecessor on it");
         steps.push(Step { from, to: node, why });
         node = from;
     }

@@ -111,10 +111,12 @@ pub(super) enum Rule {
 /// See the module's documentation.
 pub(super) struct Graph {
     pub(super) model: &'static Model,
+    txns: usize,
     nodes: usize,
     /// Invariant: `nodes + 1` ascending offsets into `froms` and `evidence`.
     starts: Vec<u32>,
     froms: Vec<Node>,
+    /// Empty until something has to be explained.
     evidence: Vec<Evidence>,
     pub(super) derived: Vec<Derived>,
     /// Per node, its newest derived edge plus one; `older` leads on.
@@ -125,60 +127,92 @@ pub(super) struct Graph {
 /// Something that knows edges.
 pub(super) trait Edges {
     /// Calls `emit` with every edge; every call does so in the same order.
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why));
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why));
+}
+
+impl<T: Edges> Edges for [T] {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
+        self.iter().for_each(|source| source.each(emit));
+    }
+}
+
+impl<A: Edges, B: Edges> Edges for (&A, &B) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
+        self.0.each(emit);
+        self.1.each(emit);
+    }
+}
+
+/// A transaction begins before it commits, where these are two events.
+struct Begins {
+    model: &'static Model,
+    txns: u32,
+}
+
+impl Edges for Begins {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
+        if self.model.events == Events::Two {
+            for txn in (0..self.txns).map(TxnId) {
+                emit(self.model.begin(txn), self.model.commit(txn), Why::Begins);
+            }
+        }
+    }
 }
 
 impl Graph {
-    /// A graph of these known edges.
+    /// A graph of these known edges, without their evidence.
     pub(super) fn new(
         model: &'static Model,
         txns: usize,
         nodes: usize,
-        sources: &[&dyn Edges],
+        sources: &impl Edges,
     ) -> Graph {
+        let begins = Begins { model, txns: txns as u32 };
+        let sources = (sources, &begins);
         let mut starts = vec![0u32; nodes + 1];
-        for source in sources {
-            source.each(&mut |_, to, _| starts[to as usize + 1] += 1);
-        }
-        if model.events == Events::Two {
-            for txn in 0..txns {
-                starts[model.commit(TxnId(txn as u32)) as usize + 1] += 1;
-            }
-        }
+        sources.each(&mut |_, to, _| starts[to as usize + 1] += 1);
         for node in 0..nodes {
             starts[node + 1] += starts[node];
         }
         let edges = starts[nodes] as usize;
         let mut froms = vec![0; edges];
-        let mut evidence = vec![Evidence(0); edges];
         // Filled from the end of each node's range backwards.
-        let mut put = |from: Node, to: Node, why: Why| {
+        sources.each(&mut |from, to, _| {
             let place = &mut starts[to as usize + 1];
             *place -= 1;
             froms[*place as usize] = from;
-            evidence[*place as usize] = Evidence::new(why);
-        };
-        for source in sources {
-            source.each(&mut put);
-        }
-        if model.events == Events::Two {
-            for txn in 0..txns as u32 {
-                put(model.begin(TxnId(txn)), model.commit(TxnId(txn)), Why::Begins);
-            }
-        }
+        });
         // Each end has become its range's start.
         starts.remove(0);
         starts.push(edges as u32);
         Graph {
             model,
+            txns,
             nodes,
             starts,
             froms,
-            evidence,
+            evidence: Vec::new(),
             derived: Vec::new(),
             newest: Vec::new(),
             older: Vec::new(),
         }
+    }
+
+    /// Adds where the edges come from, given the same sources: only what is explained
+    /// needs it.
+    pub(super) fn note_evidence(&mut self, sources: &impl Edges) {
+        if self.evidence.len() == self.froms.len() {
+            return;
+        }
+        let begins = Begins { model: self.model, txns: self.txns as u32 };
+        let mut evidence = vec![Evidence(0); self.froms.len()];
+        let mut ends = self.starts[1..].to_vec();
+        (sources, &begins).each(&mut |_, to, why| {
+            let place = &mut ends[to as usize];
+            *place -= 1;
+            evidence[*place as usize] = Evidence::new(why);
+        });
+        self.evidence = evidence;
     }
 
     pub(super) fn node_count(&self) -> usize {
@@ -199,7 +233,7 @@ impl Graph {
             .chain(self.derived_to(node).map(|place| self.derived[place].from))
     }
 
-    /// The same with where each comes from.
+    /// The same with where each comes from, which must have been noted.
     pub(super) fn before_why(&self, node: Node) -> impl Iterator<Item = (Node, Why)> {
         let range = self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize;
         let known = range.map(|edge| (self.froms[edge], self.evidence[edge].why()));
@@ -233,7 +267,11 @@ impl Graph {
 
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
-        4 * (self.starts.len() + 2 * self.froms.len() + self.newest.len() + self.older.len())
+        4 * (self.starts.len()
+            + self.froms.len()
+            + self.evidence.len()
+            + self.newest.len()
+            + self.older.len())
             + self.derived.len() * size_of::<Derived>()
     }
 

@@ -15,7 +15,7 @@
 //! condition; cursor stability keeps only those of items that the reader also writes.
 
 use crate::level::Level;
-use isolde_history::TxnId;
+use isolde_history::{History, Interval, TxnId};
 
 /// A node of the graph: an event of a transaction, or a point that others pass through.
 pub(super) type Node = u32;
@@ -62,6 +62,17 @@ pub(super) enum Event {
     Commit,
 }
 use Event::{Begin, Commit};
+
+impl Event {
+    /// When a transaction's client asked for it and knew of it.
+    pub(super) fn interval(self, history: &History, txn: TxnId) -> Interval {
+        let times = history.txn_times(txn);
+        match self {
+            Begin => times.begin,
+            Commit => times.commit,
+        }
+    }
+}
 
 /// What a level makes of dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,12 +12,12 @@
 
 use super::commits::{CommitLevel, Commits};
 use super::cycle::{Premises, Step};
+use super::decision::violated;
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input};
 use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
-use super::violated;
 use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;

@@ -17,7 +17,7 @@
 use super::clocks::Clocks;
 use super::cover::Cover;
 use super::graph::{Derived, Graph, Rule};
-use super::model::{Events, Node, Writers};
+use super::model::{Events, Model, Node, Writers};
 use super::runs::{Runs, Writer, last_below};
 use super::versions::{NO_SLOT, Slot, Versions};
 use crate::check::Limits;
@@ -60,7 +60,11 @@ impl Saturation<'_> {
                 return Saturated::Stopped;
             }
             self.rounds += 1;
-            if !self.clocks.update(graph, &order, &fresh, limits.stop) {
+            let within = match focus {
+                Some(focus) => between(graph.model, focus, &order, &position),
+                None => &order,
+            };
+            if !self.clocks.update(graph, within, &fresh, limits.stop) {
                 return Saturated::Stopped;
             }
             let mut found = match focus {
@@ -284,6 +288,16 @@ impl Saturation<'_> {
             bound
         }
     }
+}
+
+/// The part of an order from the first to the last event of some transactions: no path
+/// between them leaves it.
+fn between<'a>(model: &Model, txns: &[TxnId], order: &'a [Node], position: &[u32]) -> &'a [Node] {
+    let places = txns.iter().flat_map(|&txn| [model.begin(txn), model.commit(txn)]);
+    let places = places.map(|node| position[node as usize] as usize);
+    let first = places.clone().min().unwrap_or(0);
+    let last = places.max().map_or(0, |last| last + 1);
+    &order[first..last]
 }
 
 /// Where each node stands in an order.

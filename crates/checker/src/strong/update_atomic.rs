@@ -12,12 +12,12 @@
 
 use super::commits::{CommitLevel, Commits};
 use super::cycle::Step;
+use super::decision::violated;
 use super::graph::{Derived, Rule, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input, Missed, Visible};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
-use super::violated;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Verdict};

@@ -23,6 +23,9 @@ pub(super) const NO_SLOT: Slot = u32::MAX;
 /// The slot of a read of the initial version.
 pub(super) const INITIAL_SLOT: Slot = u32::MAX - 1;
 
+/// A link that no step but a read shows.
+const BY_READ: u32 = u32::MAX;
+
 /// What is known to follow a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -51,6 +54,8 @@ pub(super) struct Divergence {
 pub(super) struct Versions<'a> {
     pub(super) history: &'a History,
     pub(super) index: &'a Index,
+    /// Beside the written keys of all transactions, their slots.
+    written_slots: Vec<Slot>,
     /// Per external read, the slot it saw, if the read is protected.
     pub(super) seen: Vec<Slot>,
     /// Per external read, its transaction.
@@ -66,8 +71,11 @@ pub(super) struct Versions<'a> {
     pub(super) more_links: Vec<Link>,
     /// Per slot, whether a link leads to it.
     pub(super) followed: Vec<bool>,
-    /// What shows the link in `next`; only kept if some link is not a read.
-    next_shown: Vec<ShownBy>,
+    /// Per slot, whether some of `more_links` start there; empty if there are none.
+    has_more: Vec<bool>,
+    /// The step that shows the link in `next`, or [`BY_READ`]; empty if there are no
+    /// steps.
+    next_steps: Vec<u32>,
     pub(super) divergences: Vec<Divergence>,
     /// Per key, whether its order is known.
     pub(super) settled: Vec<bool>,
@@ -87,6 +95,7 @@ impl<'a> Versions<'a> {
         let mut versions = Versions {
             history,
             index,
+            written_slots: written_slots(history, index),
             seen: vec![NO_SLOT; index.read_count()],
             readers: vec![TxnId(0); index.read_count()],
             slot_starts: Vec::new(),
@@ -95,7 +104,8 @@ impl<'a> Versions<'a> {
             next: vec![NO_SLOT; slots],
             more_links: Vec::new(),
             followed: vec![false; slots],
-            next_shown: Vec::new(),
+            has_more: Vec::new(),
+            next_steps: Vec::new(),
             divergences: Vec::new(),
             settled: Vec::new(),
             initial_rewriter: Vec::new(),
@@ -169,25 +179,33 @@ impl<'a> Versions<'a> {
         }
         let steps = self.index.steps();
         if !steps.is_empty() {
-            self.next_shown = vec![ShownBy::Step(0); self.next.len()];
-            for slot in 0..self.next.len() {
-                if let Some(ShownBy::Read(read)) = self.read_link(slot as Slot) {
-                    self.next_shown[slot] = ShownBy::Read(read);
-                }
-            }
+            self.next_steps = vec![BY_READ; self.next.len()];
         }
+        // One step often begins where the last one ended.
+        let mut last = None;
         for (place, step) in steps.iter().enumerate() {
             let used = match step.evidence {
                 VersionEvidence::ListRead(_) | VersionEvidence::NotInList(_) => sources.lists,
                 VersionEvidence::Given => sources.given,
             };
-            let ends = (self.slot(step.key, step.before), self.slot(step.key, step.after));
-            if let (true, (Some(before), Some(after))) = (used, ends) {
+            let before = match last {
+                Some((key, txn, slot)) if (key, txn) == (step.key, step.before) => slot,
+                _ => self.slot(step.key, step.before),
+            };
+            let after = self.slot(step.key, step.after);
+            last = Some((step.key, step.after, after));
+            if let (true, (Some(before), Some(after))) = (used, (before, after)) {
                 self.link(Link { before, after, shown_by: ShownBy::Step(place as u32) });
             }
         }
         self.more_links.sort_unstable_by_key(|link| (link.before, link.after));
         self.more_links.dedup_by_key(|link| (link.before, link.after));
+        if !self.more_links.is_empty() {
+            self.has_more = vec![false; self.next.len()];
+            for link in &self.more_links {
+                self.has_more[link.before as usize] = true;
+            }
+        }
     }
 
     /// A transaction that reads a version and writes the key installs a later one.
@@ -234,10 +252,8 @@ impl<'a> Versions<'a> {
         self.followed[link.after as usize] = true;
         if *next == NO_SLOT {
             *next = link.after;
-            if let (ShownBy::Step(_), Some(shown)) =
-                (link.shown_by, self.next_shown.get_mut(link.before as usize))
-            {
-                *shown = link.shown_by;
+            if let ShownBy::Step(step) = link.shown_by {
+                self.next_steps[link.before as usize] = step;
             }
         } else {
             self.more_links.push(link);
@@ -262,9 +278,9 @@ impl<'a> Versions<'a> {
         let first = (self.next[slot as usize] != NO_SLOT).then(|| Link {
             before: slot,
             after: self.next[slot as usize],
-            shown_by: match self.next_shown.get(slot as usize) {
-                Some(&shown) => shown,
-                None => self.read_link(slot).expect("only reads give links"),
+            shown_by: match self.next_steps.get(slot as usize) {
+                Some(&step) if step != BY_READ => ShownBy::Step(step),
+                _ => self.read_link(slot).expect("a read, where no step shows the link"),
             },
         });
         first.into_iter().chain(self.further_links(slot).iter().copied())
@@ -280,7 +296,7 @@ impl<'a> Versions<'a> {
 
     #[inline]
     fn further_links(&self, slot: Slot) -> &[Link] {
-        if self.more_links.is_empty() {
+        if !self.has_more.get(slot as usize).is_some_and(|&more| more) {
             return &[];
         }
         let start = self.more_links.partition_point(|link| link.before < slot);
@@ -312,9 +328,9 @@ impl<'a> Versions<'a> {
     /// The slot of a writer of a key.
     #[inline]
     pub(super) fn slot(&self, key: KeyId, writer: TxnId) -> Option<Slot> {
-        let start = self.index.writer_range(key).start;
-        let place = self.index.writers_of(key).binary_search(&writer).ok()?;
-        Some((start + place) as Slot)
+        let range = self.index.written_range(writer);
+        let place = self.index.written_by(writer).binary_search(&key).ok()?;
+        Some(self.written_slots[range.start + place])
     }
 
     /// The transaction that wrote a version.
@@ -356,6 +372,18 @@ impl<'a> Versions<'a> {
         KeyId(low as u32)
     }
 
+    /// Steps of version orders that no read shows as well, with where they lead.
+    #[inline]
+    pub(super) fn steps_from(&self, slot: Slot) -> impl Iterator<Item = (u32, Slot)> {
+        let step = self.next_steps.get(slot as usize).copied().unwrap_or(BY_READ);
+        let first = (step != BY_READ).then(|| (step, self.next[slot as usize]));
+        let more = self.further_links(slot).iter().filter_map(|link| match link.shown_by {
+            ShownBy::Step(step) => Some((step, link.after)),
+            ShownBy::Read(_) => None,
+        });
+        first.into_iter().chain(more)
+    }
+
     /// Keys whose order is not known.
     pub(super) fn open_keys(&self) -> impl Iterator<Item = KeyId> {
         self.history.keys().filter(|key| !self.settled[key.index()])
@@ -364,7 +392,24 @@ impl<'a> Versions<'a> {
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
         4 * (self.seen.len() + self.readers.len() + self.slot_starts.len() + self.slot_reads.len())
-            + 5 * self.next.len()
+            + 4 * (self.written_slots.len() + self.next.len() + self.next_steps.len())
+            + self.followed.len()
+            + self.has_more.len()
             + 9 * self.settled.len()
     }
+}
+
+/// Slots of a key lie in the order of their writers' ids.
+fn written_slots(history: &History, index: &Index) -> Vec<Slot> {
+    let mut next: Vec<Slot> =
+        history.keys().map(|key| index.writer_range(key).start as Slot).collect();
+    let mut slots = Vec::with_capacity(index.writers().len());
+    for txn in history.txns() {
+        for key in index.written_by(txn) {
+            let slot = &mut next[key.index()];
+            slots.push(*slot);
+            *slot += 1;
+        }
+    }
+    slots
 }

@@ -107,3 +107,30 @@ fn after_a_failure_nothing_more_is_written() {
     assert_eq!(first.kind(), io::ErrorKind::StorageFull);
     assert_eq!(second.kind(), first.kind());
 }
+
+/// A driver that answers at once would be recorded at this speed, on one core.
+#[test]
+fn fifty_thousand_operations_a_second_are_recorded_with_room_to_spare() {
+    const OPERATIONS: u32 = 200_000;
+    let path = path("speed");
+    let log = Log::create(&path).expect("a new file");
+    let mut session = log.session("node", SnapshotPoint::Begin).expect("writable");
+    let started = Instant::now();
+    for txn in 0..OPERATIONS / 4 {
+        let invoked = session.now();
+        session.begin(at(invoked, session.now()));
+        for place in 0..4 {
+            let request = Request::Write { key: u64::from(txn % 1000), value: txn.into() };
+            let invoked = session.now();
+            let interval = at(invoked + place, session.now());
+            session.answered(&request, &Answer::Done, interval);
+        }
+        session.before_commit().expect("writable");
+        let invoked = session.now();
+        session.committed(at(invoked, session.now()));
+    }
+    session.end().expect("writable");
+    let rate = f64::from(OPERATIONS) / started.elapsed().as_secs_f64();
+    std::fs::remove_file(&path).expect("the log is there");
+    assert!(rate > 50_000.0, "{rate:.0} operations a second");
+}

@@ -44,7 +44,7 @@ impl Workload {
     /// The workload of these parameters, of which those of the simulated database do not
     /// matter. Keys are used by so many transactions of each client; lists always retire.
     pub fn new(parameters: Parameters, rotate: Option<u64>) -> Result<Workload, ParameterError> {
-        parameters.validate()?;
+        parameters.validate_clients()?;
         if rotate == Some(0) {
             let message = "expected at least 1 transaction before keys change, found 0";
             return Err(ParameterError::new(message));

@@ -37,7 +37,7 @@ fn chain_steps(
     let mut first_write: Option<OpId> = None;
     let mut latest_of: HashMap<TxnId, OpId> = HashMap::new();
     for &value in &chain.values {
-        let version = match writes.with_value(key, value) {
+        let version = match *writes.with_value(key, value) {
             [only] if value != history.initial(key) => only,
             [] if value == history.initial(key) => match first_write {
                 Some(write) => return Err(VersionConflict::LateInitial { write }),

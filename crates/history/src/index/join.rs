@@ -418,7 +418,7 @@ impl<'a> Joiner<'a> {
         };
         let read = self.push(op, key, PackedOrigin::INITIAL);
         let Some(&element) = external.last() else { return };
-        let found = self.writes.with_value(key, element);
+        let found = &*self.writes.with_value(key, element);
         self.reads.origins[read.0 as usize] = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
             [] | [_] => self.choose(txn, read, false, found),

@@ -69,6 +69,7 @@ pub(super) fn orders(
     for group in states.chunk_by(|one, other| one.key == other.key) {
         KeyOrder::new(history, writes, own, counted, group[0]).add(group, &mut orders);
     }
+    orders.steps.shrink_to_fit();
     orders
 }
 
@@ -213,7 +214,7 @@ impl<'a> KeyOrder<'a> {
         let (key, read) = (self.longest.key, self.longest.read);
         let mut last = None;
         for &element in self.spine {
-            let after = match self.writes.with_value(key, element) {
+            let after = match &*self.writes.with_value(key, element) {
                 [only] if self.counted[only.txn.index()] => only.txn,
                 _ => continue,
             };

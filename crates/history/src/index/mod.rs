@@ -253,7 +253,7 @@ impl Index {
     /// Indexes a history in which these reads of repeated values are taken to have
     /// come from these origins.
     pub fn choosing(history: &History, candidates: Candidates, choices: &[Choice]) -> Index {
-        let (writes, own) = (Writes::new(history), OwnWrites::new(history));
+        let (mut writes, own) = (Writes::new(history), OwnWrites::new(history));
         let mut joined = join::join(history, &writes, &own, candidates);
         joined.choose(choices);
         let counted = joined.counted(history, &writes, &own);
@@ -270,6 +270,7 @@ impl Index {
         joined.misreads.extend(lists.misreads);
         joined.misreads.sort_unstable();
         joined.misreads.dedup();
+        writes.forget_unique();
         Index {
             counted,
             all_counted,
@@ -340,8 +341,14 @@ impl Index {
     /// The keys a counted transaction writes, ascending, each once.
     #[inline]
     pub fn written_by(&self, txn: TxnId) -> &[KeyId] {
-        let range = self.write_starts[txn.index()]..self.write_starts[txn.index() + 1];
-        &self.write_keys[range.start as usize..range.end as usize]
+        &self.write_keys[self.written_range(txn)]
+    }
+
+    /// Where [`Index::written_by`] a transaction lies among the written keys of all
+    /// transactions, for columns beside them.
+    #[inline]
+    pub fn written_range(&self, txn: TxnId) -> Range<usize> {
+        self.write_starts[txn.index()] as usize..self.write_starts[txn.index() + 1] as usize
     }
 
     /// Whether a counted transaction writes a key.

@@ -4,12 +4,33 @@ use super::unique::UniqueWrites;
 use super::versions::{Version, Versions};
 use crate::history::{History, KeyId};
 use crate::value::Value;
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 pub(super) struct Writes {
     unique: Option<UniqueWrites>,
     /// Present from the start if values repeat, else once somebody asks for it.
     by_key: OnceLock<Versions>,
+}
+
+/// Writes of one value to one key.
+pub(super) enum Found<'a> {
+    /// At most one, because no value is written twice.
+    Unique(Option<Version>),
+    /// Any number.
+    Several(&'a [Version]),
+}
+
+impl Deref for Found<'_> {
+    type Target = [Version];
+
+    #[inline]
+    fn deref(&self) -> &[Version] {
+        match self {
+            Found::Unique(found) => found.as_slice(),
+            Found::Several(found) => found,
+        }
+    }
 }
 
 impl Writes {
@@ -41,8 +62,21 @@ impl Writes {
     }
 
     /// The writes of one value to a key, in order of their operations.
-    pub(super) fn with_value(&self, key: KeyId, value: Value) -> &[Version] {
-        self.by_key().with_value(key, value)
+    #[inline]
+    pub(super) fn with_value(&self, key: KeyId, value: Value) -> Found<'_> {
+        match &self.unique {
+            Some(unique) => Found::Unique(unique.find(key, value)),
+            None => Found::Several(self.by_key().with_value(key, value)),
+        }
+    }
+
+    /// Frees what was only needed to join, once the same is there by key.
+    pub(super) fn forget_unique(&mut self) {
+        if self.by_key.get().is_some()
+            && let Some(unique) = &mut self.unique
+        {
+            unique.forget();
+        }
     }
 
     pub(super) fn memory(&self) -> usize {

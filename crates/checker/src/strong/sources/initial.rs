@@ -78,7 +78,12 @@ impl<'a> Initial<'a> {
 
     /// The first version's writer comes before all others, and readers of the initial
     /// version before it.
-    fn around_first(&self, of: &ReadInitially, rewriting: ReadId, emit: &mut Emit<'_>) {
+    fn around_first(
+        &self,
+        of: &ReadInitially,
+        rewriting: ReadId,
+        emit: &mut impl FnMut(Node, Node, Why),
+    ) {
         let (model, versions) = (self.model, self.versions);
         let first = versions.reader(rewriting);
         for read in self.reads(of) {
@@ -96,10 +101,8 @@ impl<'a> Initial<'a> {
     }
 }
 
-type Emit<'a> = dyn FnMut(Node, Node, Why) + 'a;
-
 impl Edges for Initial<'_> {
-    fn each(&self, emit: &mut Emit<'_>) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         let (model, versions) = (self.model, self.versions);
         for of in &self.keys {
             if let Some(rewriting) = of.rewriting {

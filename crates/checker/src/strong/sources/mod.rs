@@ -17,6 +17,72 @@ pub(super) use real_time::RealTimeOrder;
 pub(super) use session::SessionOrder;
 pub(super) use version_order::VersionOrder;
 
+use super::graph::{Edges, Why};
+use super::model::{Model, Node};
+use super::versions::Versions;
+use hashbrown::HashSet;
+use isolde_history::Time;
+
+/// Everything that is known about the events of one level.
+pub(super) struct Known<'a> {
+    session: SessionOrder<'a>,
+    reads: ReadsFrom<'a>,
+    version_order: VersionOrder<'a>,
+    initial: Initial<'a>,
+    times: Vec<RealTimeOrder>,
+    nodes: usize,
+}
+
+impl<'a> Known<'a> {
+    /// All sources but real time, and without the edges of session order that were
+    /// given up.
+    pub(super) fn without_times(
+        model: &'static Model,
+        versions: &'a Versions<'a>,
+        given_up: &'a HashSet<Node>,
+    ) -> Self {
+        let (history, index) = (versions.history, versions.index);
+        let events = model.events_of(history.txn_count());
+        let initial = Initial::new(model, versions, events as Node);
+        Known {
+            session: SessionOrder { model, history, index, given_up },
+            reads: ReadsFrom { model, history, index },
+            version_order: VersionOrder { model, versions },
+            nodes: events + initial.node_count(),
+            initial,
+            times: Vec::new(),
+        }
+    }
+
+    /// Adds the real time that the level asks for.
+    #[must_use]
+    pub(super) fn with_times(mut self, clock_drift: Time) -> Self {
+        let SessionOrder { model, history, index, .. } = self.session;
+        for rule in model.real_time {
+            let first_node = self.nodes as Node;
+            let order = RealTimeOrder::new(model, rule, (history, index), clock_drift, first_node);
+            self.nodes += order.node_count();
+            self.times.push(order);
+        }
+        self
+    }
+
+    /// How many nodes the edges lie between.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes
+    }
+}
+
+impl Edges for Known<'_> {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
+        self.session.each(emit);
+        self.reads.each(emit);
+        self.version_order.each(emit);
+        self.initial.each(emit);
+        self.times.each(emit);
+    }
+}
+
 /// Which sources of version order are used.
 ///
 /// Without read-modify-writes the same is found, later and at greater cost. Lists and

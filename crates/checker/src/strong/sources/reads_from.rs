@@ -12,7 +12,7 @@ pub(in crate::strong) struct ReadsFrom<'a> {
 }
 
 impl Edges for ReadsFrom<'_> {
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         for txn in self.history.txns() {
             let begin = self.model.begin(txn);
             for read in self.index.read_range(txn) {

@@ -6,8 +6,8 @@
 //! Transactions of unknown outcome never complete.
 
 use crate::strong::graph::{Edges, Why};
-use crate::strong::model::{Event, Model, Node, RealTime};
-use isolde_history::{ALWAYS, History, Index, NEVER, Outcome, Time, TxnId};
+use crate::strong::model::{Model, Node, RealTime};
+use isolde_history::{ALWAYS, History, Index, NEVER, Outcome, Time};
 
 /// The edges of one row of [`Model::real_time`].
 pub(in crate::strong) struct RealTimeOrder {
@@ -33,13 +33,13 @@ impl RealTimeOrder {
         let mut invoked: Vec<(Time, Node)> = Vec::new();
         for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
             for &event in rule.from {
-                let time = interval(history, txn, event).completed;
+                let time = event.interval(history, txn).completed;
                 if history.outcome(txn) != Outcome::Unknown && time != NEVER {
                     completed.push((time.saturating_add(drift), model.event(txn, event)));
                 }
             }
             for &event in rule.to {
-                let time = interval(history, txn, event).invoked;
+                let time = event.interval(history, txn).invoked;
                 if time != ALWAYS {
                     invoked.push((time, model.event(txn, event)));
                 }
@@ -79,16 +79,8 @@ impl RealTimeOrder {
     }
 }
 
-fn interval(history: &History, txn: TxnId, event: Event) -> isolde_history::Interval {
-    let times = history.txn_times(txn);
-    match event {
-        Event::Begin => times.begin,
-        Event::Commit => times.commit,
-    }
-}
-
 impl Edges for RealTimeOrder {
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         for point in 1..self.points {
             emit(self.first_node + point - 1, self.first_node + point, Why::RealTime);
         }

@@ -18,7 +18,7 @@ pub(in crate::strong) struct SessionOrder<'a> {
 }
 
 impl Edges for SessionOrder<'_> {
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         for session in self.history.sessions() {
             let mut last = None;
             for txn in self.history.txns_of(session).filter(|&txn| self.index.is_counted(txn)) {

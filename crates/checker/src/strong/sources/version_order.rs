@@ -6,7 +6,7 @@
 
 use crate::strong::graph::{Edges, Why};
 use crate::strong::model::{Model, Node};
-use crate::strong::versions::{ShownBy, Versions};
+use crate::strong::versions::Versions;
 
 /// Edges that links between versions mean.
 pub(in crate::strong) struct VersionOrder<'a> {
@@ -15,18 +15,16 @@ pub(in crate::strong) struct VersionOrder<'a> {
 }
 
 impl Edges for VersionOrder<'_> {
-    fn each(&self, emit: &mut dyn FnMut(Node, Node, Why)) {
+    fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         let versions = self.versions;
         let has_steps = !versions.index.steps().is_empty();
         for slot in 0..versions.index.writers().len() as u32 {
             let reads = versions.reads_of(slot);
             if has_steps {
-                for link in versions.links(slot) {
-                    if let ShownBy::Step(step) = link.shown_by {
-                        let writer = versions.writer(slot);
-                        let next = self.model.next_writer(versions.writer(link.after));
-                        emit(self.model.commit(writer), next, Why::Step(step));
-                    }
+                for (step, after) in versions.steps_from(slot) {
+                    let writer = versions.writer(slot);
+                    let next = self.model.next_writer(versions.writer(after));
+                    emit(self.model.commit(writer), next, Why::Step(step));
                 }
             }
             if reads.is_empty() {

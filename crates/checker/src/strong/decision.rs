@@ -1,0 +1,455 @@
+//! The pipeline of one level: guess, check, search, saturate, explain.
+//!
+//! A level without session order is tried with it first: sessions are the best guess,
+//! and the graph is much harder without them. Only the edges of session order that a
+//! refutation rests on are given up.
+
+use super::clocks::Clocks;
+use super::cover::Cover;
+use super::cycle::{Core, Premises, short_cycle};
+use super::explain::Explainer;
+use super::graph::{Graph, Why};
+use super::model::{Events, Model, Node};
+use super::proof::{ProofBuilder, certificate_node};
+use super::repeated::Repeated;
+use super::runs::Runs;
+use super::saturate::{Saturated, Saturation};
+use super::search::{self, Search, known_edges};
+use super::sources::Known;
+use super::timed::Timed;
+use super::versions::{self, Versions};
+use super::witness::guess;
+use super::{Options, Saturate};
+use crate::anomaly::{self, Anomaly};
+use crate::check::{Limits, Stage};
+use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
+use hashbrown::HashSet;
+use isolde_certificate::Derivation;
+use isolde_history::{History, TxnId};
+use std::sync::Arc;
+
+/// Refutations that cost only the edges of session order they rest on; then all edges
+/// on or between cycles go at once.
+const GIVING_UP_ONE_BY_ONE: usize = 4;
+/// Refutations before session order is given up altogether.
+const GIVING_UP_MAX: usize = 24;
+/// Conflicts of the solver before saturation is tried: so many, and one in so many nodes.
+const CONFLICTS_FIRST: u64 = 2_000;
+const NODES_PER_CONFLICT: u64 = 20;
+/// Histories with fewer transactions are searched before they are saturated.
+const SMALL: usize = 1_000;
+/// Clocks may take this much memory where no limit was set.
+pub(super) const CLOCK_BYTES_MAX: usize = 4 << 30;
+/// So few transactions of an explanation each have a clock of their own.
+const FOCUS_MAX: usize = 64;
+/// Clocks may take this much only to make an explanation shorter.
+const EXPLAINING_BYTES_MAX: usize = 512 << 20;
+
+/// One level of one history being decided.
+pub(super) struct Decision<'a> {
+    model: &'static Model,
+    versions: &'a Versions<'a>,
+    repeated: &'a [Repeated],
+    options: Options,
+    pub(super) limits: &'a Limits<'a>,
+    /// Edges of session order, by their later end, that the guess does without.
+    given_up: HashSet<Node>,
+    attempts: usize,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Verdict(Verdict),
+    /// It rests on session order, which the level does not have.
+    GaveUp,
+}
+
+impl<'a> Decision<'a> {
+    pub(super) fn new(
+        model: &'static Model,
+        versions: &'a Versions<'a>,
+        repeated: &'a [Repeated],
+        options: Options,
+        limits: &'a Limits<'a>,
+    ) -> Self {
+        let given_up = HashSet::new();
+        Decision { model, versions, repeated, options, limits, given_up, attempts: 0 }
+    }
+
+    pub(super) fn run(&mut self) -> Verdict {
+        if let Some(&divergence) = self.versions.divergences.first() {
+            return self.diverged(divergence);
+        }
+        loop {
+            self.attempts += 1;
+            if self.attempts > GIVING_UP_MAX {
+                self.give_up_all();
+            }
+            if (self.limits.stop)() {
+                return limit(acyclic::Stop::Asked);
+            }
+            if let Attempt::Verdict(verdict) = self.attempt() {
+                return verdict;
+            }
+        }
+    }
+
+    pub(super) fn history(&self) -> &'a History {
+        self.versions.history
+    }
+
+    /// All that is known.
+    fn known(&self) -> Known<'_> {
+        Known::without_times(self.model, self.versions, &self.given_up)
+            .with_times(self.options.clock_drift)
+    }
+
+    /// The graph of these edges.
+    fn graph(&self, known: &Known<'_>) -> Graph {
+        Graph::new(self.model, self.history().txn_count(), known.node_count(), known)
+    }
+
+    /// The graph of all known edges with their evidence.
+    pub(super) fn explained_graph(&self) -> Graph {
+        let known = self.known();
+        let mut graph = self.graph(&known);
+        graph.note_evidence(&known);
+        graph
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        let open = self.versions.open_keys().next().is_some() || !self.repeated.is_empty();
+        if self.attempts == 1
+            && self.repeated.is_empty()
+            && let Some(order) = self.by_times()
+        {
+            return Attempt::Verdict(self.satisfied(&order));
+        }
+        let graph = self.graph(&self.known());
+        (self.limits.observe)(Stage::Witness);
+        let sorted = if open { guess(&graph, self.history()) } else { graph.sorted() };
+        let order = match sorted {
+            Ok(order) => order,
+            Err(stuck) => return self.cyclic(graph, &stuck, None),
+        };
+        if !open {
+            return Attempt::Verdict(self.satisfied(&order));
+        }
+        if let Some(halt) = self.halt(graph.memory()) {
+            return Attempt::Verdict(halt);
+        }
+        self.solve(graph, &order)
+    }
+
+    /// An order along the times of the clients that explains all reads, if there is one
+    /// near at hand. It takes neither a solver nor a graph of points in time.
+    fn by_times(&self) -> Option<Vec<Node>> {
+        let history = self.history();
+        if !history.has_times() || history.orders().total.is_some() {
+            return None;
+        }
+        let known = Known::without_times(self.model, self.versions, &self.given_up);
+        let graph = self.graph(&known);
+        (self.limits.observe)(Stage::Witness);
+        if self.halt(graph.memory()).is_some() {
+            return None;
+        }
+        Timed::new(&graph, self.versions, self.options.clock_drift).order()
+    }
+
+    fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
+        let many = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
+        // Where sessions say little, the guess is poor and the search long.
+        let sessions_help = self.given_up.len() * 8 < self.history().txn_count();
+        let easy = sessions_help || self.history().txn_count() < SMALL;
+        let saturate = self.options.saturate;
+        if saturate == Saturate::Never || saturate == Saturate::WhenHard && easy {
+            let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
+            let searched = self.search(&graph, order, conflicts_max);
+            if !matches!(searched, Searched::Stopped(acyclic::Stop::Conflicts)) {
+                return self.attempted(graph, searched);
+            }
+        }
+        (self.limits.observe)(Stage::Saturate);
+        graph.note_evidence(&self.known());
+        let order = match self.saturate(&mut graph, order) {
+            (Saturated::Fixpoint(order), ..) => order,
+            (Saturated::Cyclic(stuck), clocks) => {
+                return self.cyclic(graph, &stuck, Some(&clocks));
+            }
+            (Saturated::Stopped, _) => {
+                return Attempt::Verdict(limit(acyclic::Stop::Asked));
+            }
+        };
+        let searched = self.search(&graph, &order, None);
+        self.attempted(graph, searched)
+    }
+
+    fn attempted(&mut self, graph: Graph, searched: Searched) -> Attempt {
+        match searched {
+            Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
+            Searched::Violated(refuted) => self.refuted(graph, &refuted),
+            Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
+        }
+    }
+
+    fn search(&self, graph: &Graph, order: &[Node], conflicts_max: Option<u64>) -> Searched {
+        (self.limits.observe)(Stage::Solve);
+        let mut solver = acyclic::Solver::new(order, known_edges(graph))
+            .expect("an order that every edge agrees with");
+        let mut search = Search::new(self.model, self.versions, self.repeated);
+        search.begin(&mut solver);
+        let used = graph.memory() + self.versions.memory();
+        let answer = solved(&mut solver, &mut search, self.limits, (used, conflicts_max));
+        match answer {
+            acyclic::Answer::Satisfied => Searched::Satisfied(in_order(solver.positions())),
+            acyclic::Answer::Violated(refutation) => {
+                Searched::Violated(Refuted { refutation, asked: search.asked })
+            }
+            acyclic::Answer::Stopped(stop) => Searched::Stopped(stop),
+        }
+    }
+
+    /// Derives what follows; with the clocks of the last round.
+    fn saturate(&self, graph: &mut Graph, order: &[Node]) -> (Saturated, (Clocks, Cover)) {
+        let cover = self.cover(graph, order, CLOCK_BYTES_MAX);
+        let runs = Runs::new(self.versions, &cover);
+        let clocks = Clocks::new(graph, &cover);
+        let mut saturation =
+            Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+        let saturated = saturation.run(graph, order.to_vec(), None, self.limits);
+        let (rounds, derived) = (saturation.rounds as u64, graph.derived.len() as u64);
+        let open = open_pairs(self.versions).0.saturating_sub(saturation.decided_pairs(graph));
+        (self.limits.observe)(Stage::Saturated { rounds, derived, open });
+        let clocks = saturation.clocks;
+        (saturated, (clocks, cover))
+    }
+
+    pub(super) fn cover(&self, graph: &Graph, order: &[Node], bytes_max: usize) -> Cover {
+        let (history, index) = (self.versions.history, self.versions.index);
+        let bytes_max = self.limits.working_bytes_max.map_or(bytes_max, |most| most / 2);
+        let per_chain = Clocks::bytes(graph.node_count(), 1, self.model.events).max(1);
+        let chains_max = (bytes_max / per_chain).clamp(1, 1 << 14);
+        if self.given_up.is_empty() && history.session_count() <= chains_max {
+            return Cover::sessions(history);
+        }
+        Cover::greedy((history, index), graph, order, chains_max)
+    }
+
+    /// A cycle of edges among nodes that no order fits.
+    fn cyclic(
+        &mut self,
+        mut graph: Graph,
+        stuck: &[Node],
+        clocks: Option<&(Clocks, Cover)>,
+    ) -> Attempt {
+        graph.note_evidence(&self.known());
+        let graph = &graph;
+        let core = Core::new(graph, stuck);
+        if !self.model.session && self.attempts > GIVING_UP_ONE_BY_ONE {
+            let in_session = |node: Node| {
+                let mut before = graph.before_why(node);
+                before.any(|(from, why)| why == Why::Session && core.joins(from, node))
+            };
+            let before = self.given_up.len();
+            self.given_up.extend(core.nodes().filter(|&node| in_session(node)));
+            if self.given_up.len() > before {
+                return Attempt::GaveUp;
+            }
+        }
+        let steps = short_cycle(graph, &core);
+        let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
+        let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
+        if !self.model.session && self.give_up(&proof) {
+            return Attempt::GaveUp;
+        }
+        (self.limits.observe)(Stage::Explain);
+        let explainer =
+            Explainer { model: self.model, versions: self.versions, premises: premises() };
+        let anomaly = anomaly::of_event_cycle(self.history(), explainer.cycle(&steps));
+        Attempt::Verdict(violated(anomaly, Some(proof)))
+    }
+
+    /// No order of versions fits: as a cycle if saturation of what the refutation is
+    /// about finds one, else by cases.
+    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Attempt {
+        (self.limits.observe)(Stage::Explain);
+        graph.note_evidence(&self.known());
+        let Refuted { refutation, asked } = refuted;
+        let proof = {
+            let premises = Premises { graph: &graph, clocks: None };
+            ProofBuilder::new(self.model, self.versions, premises).of_search(refutation, asked)
+        };
+        if !self.model.session && self.give_up(&proof) {
+            return Attempt::GaveUp;
+        }
+        let order = graph.sorted().expect("the solver began with an order");
+        let graph = match self.focused(graph, &order, refutation) {
+            Ok(attempt) => return attempt,
+            Err(graph) => graph,
+        };
+        let premises = Premises { graph: &graph, clocks: None };
+        let explainer = Explainer { model: self.model, versions: self.versions, premises };
+        let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
+        Attempt::Verdict(violated(anomaly, Some(proof)))
+    }
+
+    /// Saturates with the transactions of a refutation alone; the graph back if no cycle
+    /// comes of it.
+    fn focused(
+        &mut self,
+        mut graph: Graph,
+        order: &[Node],
+        refutation: &acyclic::Refutation,
+    ) -> Result<Attempt, Graph> {
+        let events = self.model.events_of(self.history().txn_count()) as Node;
+        let nodes = refutation.steps.iter().flat_map(|step| match step {
+            acyclic::Step::Cycle { path } => path.as_slice(),
+            _ => &[],
+        });
+        let mut focus: Vec<TxnId> = nodes
+            .flat_map(|edge| [edge.from, edge.to])
+            .filter(|&node| node < events)
+            .map(|node| self.model.txn(node))
+            .collect();
+        focus.sort_unstable();
+        focus.dedup();
+        let cover = if focus.len() <= FOCUS_MAX {
+            Cover::alone(self.history(), &focus)
+        } else {
+            self.cover(&graph, order, EXPLAINING_BYTES_MAX)
+        };
+        let runs = Runs::new(self.versions, &cover);
+        let clocks = Clocks::new(&graph, &cover);
+        let mut saturation =
+            Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
+        let saturated = saturation.run(&mut graph, order.to_vec(), Some(&focus), self.limits);
+        let clocks = saturation.clocks;
+        let Saturated::Cyclic(stuck) = saturated else { return Err(graph) };
+        Ok(self.cyclic(graph, &stuck, Some(&(clocks, cover))))
+    }
+
+    /// Gives up the edges of session order that a proof uses; whether there are any.
+    fn give_up(&mut self, proof: &Derivation) -> bool {
+        let mut found = false;
+        for step in &proof.steps {
+            if step.rule == isolde_certificate::Rule::Session {
+                self.given_up.insert(self.model.begin(step.to.txn()));
+                found = true;
+            }
+        }
+        found
+    }
+
+    pub(super) fn give_up_all(&mut self) {
+        let all = self.versions.history.txns().map(|txn| self.model.begin(txn));
+        self.given_up.extend(all);
+    }
+
+    fn diverged(&self, divergence: versions::Divergence) -> Verdict {
+        let graph = &self.explained_graph();
+        let versions = self.versions;
+        let versions::Divergence { first, second } = divergence;
+        let (one, other) = (versions.reader(first), versions.reader(second));
+        let edge = |before, after, read| {
+            let it = versions.index.read(read);
+            let reason = Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() };
+            Edge { before, after, reason }
+        };
+        let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
+        let premises = Premises { graph, clocks: None };
+        let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
+        violated(anomaly::of_event_cycle(versions.history, cycle), Some(proof))
+    }
+
+    fn satisfied(&self, order: &[Node]) -> Verdict {
+        let events = self.model.events_of(self.history().txn_count()) as Node;
+        let counted =
+            |node: &Node| *node < events && self.versions.index.is_counted(self.model.txn(*node));
+        let events = order.iter().copied().filter(counted);
+        Verdict::Satisfied(match self.model.events {
+            Events::One => Satisfied::Order(events.map(|node| self.model.txn(node)).collect()),
+            Events::Two => {
+                Satisfied::Events(events.map(|node| certificate_node(self.model, node)).collect())
+            }
+        })
+    }
+
+    /// A verdict if a limit is reached.
+    fn halt(&self, bytes: usize) -> Option<Verdict> {
+        if (self.limits.stop)() {
+            return Some(limit(acyclic::Stop::Asked));
+        }
+        let most = self.limits.working_bytes_max?;
+        (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory))
+    }
+}
+
+/// What came of a search.
+enum Searched {
+    Satisfied(Vec<Node>),
+    Violated(Refuted),
+    Stopped(acyclic::Stop),
+}
+
+struct Refuted {
+    refutation: acyclic::Refutation,
+    asked: search::Asked,
+}
+
+/// A violation and its proof, if there is one.
+pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
+    Verdict::Violated(Violated {
+        anomalies: vec![anomaly],
+        settled_by: None,
+        proof: proof.map(Arc::new),
+    })
+}
+
+/// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
+/// took.
+pub(super) fn solved<R: acyclic::Refine>(
+    solver: &mut acyclic::Solver,
+    refine: &mut R,
+    limits: &Limits<'_>,
+    (used, conflicts_max): (usize, Option<u64>),
+) -> acyclic::Answer {
+    let within = acyclic::Limits {
+        stop: limits.stop,
+        memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
+        conflicts_max,
+    };
+    let answer = solver.solve(refine, &within);
+    let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
+    (limits.observe)(Stage::Solved { choices, conflicts });
+    answer
+}
+
+pub(super) fn limit(stop: acyclic::Stop) -> Verdict {
+    Verdict::Unknown(Unknown::Limit(match stop {
+        acyclic::Stop::Asked => "the time limit was reached".into(),
+        acyclic::Stop::Memory => "the memory limit was reached".into(),
+        acyclic::Stop::Conflicts => "the search was given up".into(),
+    }))
+}
+
+/// Pairs of versions of keys whose order is open, and how many such keys there are.
+pub(super) fn open_pairs(versions: &Versions<'_>) -> (u64, u64) {
+    let mut pairs = 0;
+    let mut keys = 0;
+    for key in versions.open_keys() {
+        let writers = versions.slots_of(key).len() as u64;
+        pairs += writers * (writers - 1) / 2;
+        keys += 1;
+    }
+    (pairs, keys)
+}
+
+/// Nodes by their positions.
+pub(super) fn in_order(positions: &[u32]) -> Vec<Node> {
+    let mut order = vec![0; positions.len()];
+    for (node, &position) in positions.iter().enumerate() {
+        order[position as usize] = node as Node;
+    }
+    order
+}
