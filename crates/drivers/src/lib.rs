@@ -6,8 +6,13 @@
 //! harness's conformance suite.
 
 mod etcd;
+mod exec;
 mod managed;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod network;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod redis;
 mod simulated;
 #[cfg(feature = "sqlite")]
@@ -31,10 +36,25 @@ pub struct Target {
 pub static TARGETS: &[Target] = &[
     #[cfg(feature = "sqlite")]
     sqlite::TARGET,
+    #[cfg(feature = "postgres")]
+    postgres::POSTGRES,
+    #[cfg(feature = "postgres")]
+    managed::postgres_standby::TARGET,
+    #[cfg(feature = "mysql")]
+    mysql::MARIADB,
+    #[cfg(feature = "mysql")]
+    mysql::GALERA,
+    #[cfg(feature = "postgres")]
+    postgres::COCKROACH,
+    #[cfg(feature = "postgres")]
+    postgres::YUGABYTE,
+    #[cfg(feature = "mysql")]
+    mysql::TIDB,
     redis::TARGET,
     managed::redis::REPLICA,
     etcd::TARGET,
     managed::etcd::CLUSTER,
+    exec::TARGET,
     simulated::TARGET,
 ];
 

@@ -2,25 +2,22 @@
 //!
 //! The servers are private ones, started from the installed programs.
 
+mod install;
+
+use install::Needed;
 use isolde_harness::{Address, Database, Failure, conformance};
 
 fn open(address: &str) -> Result<Box<dyn Database>, Failure> {
     isolde_drivers::open(&Address::parse(address).expect("an address"))
 }
 
+const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
+const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
+
 /// A private server, or `None` and a line that says so.
 fn private(name: &str) -> Option<Box<dyn Database>> {
-    match open(name) {
-        Ok(database) => Some(database),
-        Err(Failure::Refused(reason)) if reason.starts_with("no server") => {
-            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-            {
-                eprintln!("skipped: no server ({name})");
-            }
-            None
-        }
-        Err(failure) => panic!("{failure}"),
-    }
+    let needed = if name.starts_with("redis") { REDIS } else { ETCD };
+    install::is_there(&needed).then(|| open(name).expect("the server can be started"))
 }
 
 /// The suite, on the servers of a private database: that is the first that is opened,
@@ -59,6 +56,31 @@ fn the_simulated_database_conforms_at_every_level() {
         conformance::conform("sim", &|| open(&address).expect("a level"));
     }
     conformance::conform("all", &|| open("sim").expect("all levels"));
+}
+
+/// The example of the documentation, which is a database of its own for each file.
+#[test]
+fn a_program_that_speaks_the_protocol_conforms() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/databases/exec_sqlite.py");
+    let file = format!("{}/exec-{}.db", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let address = format!("exec:python3 {program} {file}");
+    conformance::conform("exec", &|| open(&address).expect("the program answers"));
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{file}{suffix}"));
+    }
+}
+
+#[test]
+fn a_program_that_does_not_speak_the_protocol_is_refused() {
+    let refused = |address: &str| conformance::refuses(open(address), "");
+    assert!(refused("exec:/no/such/program").starts_with("cannot start /no/such/program: "));
+    assert_eq!(refused("exec:"), "expected a program, as in exec:python3 database.py file");
+    assert!(refused("exec:true").starts_with("the program ended"), "{}", refused("exec:true"));
+    assert!(refused("exec:echo hello").starts_with("expected a line of JSON"));
 }
 
 #[test]

@@ -4,6 +4,14 @@
 //! of them need is in `server.rs`.
 
 pub(crate) mod etcd;
+#[cfg(feature = "mysql")]
+pub(crate) mod galera;
+#[cfg(feature = "mysql")]
+pub(crate) mod mariadb;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres_standby;
 pub(crate) mod redis;
 pub(crate) mod server;
 

@@ -1,0 +1,72 @@
+//! A private PostgreSQL: one server on loopback, whose data survives nothing.
+
+use super::Managed;
+use super::server::{Home, Server, free_ports, program};
+use isolde_harness::{Address, Database, Failure};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Where Debian and others keep its programs.
+const FOLDERS: &[&str] = &["/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"];
+
+/// How long creating the files, and starting, may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A standby needs a log that it can follow. What survives a crash of the machine is not
+/// what is tested. Waiting for a second to look for a deadlock would be most of a run.
+const SETTINGS: &str = "
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 200
+shared_buffers = 64MB
+dynamic_shared_memory_type = mmap
+wal_level = logical
+max_wal_senders = 8
+max_replication_slots = 8
+track_commit_timestamp = on
+fsync = off
+full_page_writes = off
+deadlock_timeout = 50ms
+hot_standby = on
+max_standby_streaming_delay = 10s
+";
+
+/// Starts a server and opens it.
+pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
+    let home = Home::new("postgres", &["postgres"])?;
+    let port = free_ports(1)?[0];
+    let (server, database) = start(&home, port)?;
+    Ok(Box::new(Managed { database, servers: vec![server], home }))
+}
+
+/// Starts a primary.
+pub(super) fn start(home: &Home, port: u16) -> Result<(Server, Box<dyn Database>), Failure> {
+    let data = home.path().join("data");
+    let mut create = Command::new(tool("initdb")?);
+    create.arg("-D").arg(&data);
+    create.args(["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]);
+    home.run("initdb", create, LIMIT)?;
+    home.write("data/postgresql.auto.conf", SETTINGS)?;
+    let mut server = serve(home, "postgres", &data, port)?;
+    let database = server.wait_until(LIMIT, || crate::postgres::open_at(&address(&[port])))?;
+    Ok((server, database))
+}
+
+/// Starts a server of these files.
+pub(super) fn serve(home: &Home, name: &str, data: &PathBuf, port: u16) -> Result<Server, Failure> {
+    let mut serve = Command::new(tool("postgres")?);
+    serve.arg("-D").arg(data).arg("-p").arg(port.to_string());
+    home.start(name, serve)
+}
+
+pub(super) fn tool(name: &str) -> Result<PathBuf, Failure> {
+    program(name, FOLDERS, "postgresql")
+}
+
+/// The address of servers at these ports.
+pub(super) fn address(ports: &[u16]) -> Address {
+    let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let text = format!("postgres://postgres@{}/postgres?sslmode=disable", hosts.join(","));
+    Address::parse(&text).expect("an address")
+}

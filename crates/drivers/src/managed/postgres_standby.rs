@@ -1,0 +1,55 @@
+//! A private PostgreSQL with a standby: two servers, of which the second follows the first
+//! and is read.
+
+use super::Managed;
+use super::postgres::{address, serve, start, tool};
+use super::server::{Home, free_ports};
+use crate::Target;
+use isolde_harness::{Address, Database, Failure};
+use std::process::Command;
+use std::time::Duration;
+
+/// How it is asked for.
+pub(crate) const TARGET: Target = Target {
+    schemes: &["postgres+standby"],
+    title: "a private PostgreSQL with a standby that is read",
+    example: "postgres+standby",
+    open,
+};
+
+/// How long copying and starting may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
+    if !address_of_user.is_bare {
+        return Err(Failure::Refused(
+            "expected postgres+standby alone; servers that exist are \
+             postgres://user@primary:5432,standby:5432/database"
+                .to_owned(),
+        ));
+    }
+    let home = Home::new("postgres", &["postgres"])?;
+    let ports = free_ports(2)?;
+    let (primary, alone) = start(&home, ports[0])?;
+    drop(alone);
+    let data = home.path().join("standby");
+    let mut copy = Command::new(tool("pg_basebackup")?);
+    copy.arg("-D").arg(&data).arg("-p").arg(ports[0].to_string());
+    copy.args([
+        "-h",
+        "127.0.0.1",
+        "-U",
+        "postgres",
+        "-R",
+        "-X",
+        "stream",
+        "-c",
+        "fast",
+        "--no-sync",
+    ]);
+    home.run("pg_basebackup", copy, LIMIT)?;
+    let mut standby = serve(&home, "standby", &data, ports[1])?;
+    let database = standby.wait_until(LIMIT, || crate::postgres::open_at(&address(&ports)))?;
+    // The standby first: it need not see its primary end.
+    Ok(Box::new(Managed { database, servers: vec![standby, primary], home }))
+}

@@ -1,0 +1,132 @@
+//! Which databases speak MySQL's protocol, and what each promises.
+//!
+//! `InnoDB` [the manuals of MySQL and MariaDB, "Consistent Nonlocking Reads"]: READ COMMITTED
+//! has a snapshot for every read. REPEATABLE READ has one for all reads of a transaction,
+//! taken with the first of them; but UPDATE and DELETE work on the latest rows, snapshot or
+//! not, unless MariaDB's `innodb_snapshot_isolation` refuses that with error 1020.
+//! SERIALIZABLE locks what it reads.
+//!
+//! Galera [Codership, "Isolation Levels"] certifies writes between nodes, first committer
+//! wins, and calls that snapshot isolation; a node may be behind the others.
+
+use super::driver;
+use crate::Target;
+use isolde_harness::{Claim, SnapshotPoint};
+
+/// A database of this protocol.
+pub(super) struct Flavour {
+    /// Its name, unless the server knows better.
+    pub(super) name: &'static str,
+    pub(super) port: u16,
+    /// What is started if there is no address.
+    pub(super) managed: Option<Managed>,
+    pub(super) claims: fn(Snapshots) -> Vec<Claim>,
+}
+
+/// What can be started here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Managed {
+    OneServer,
+    Cluster,
+}
+
+/// Whether the server knows `innodb_snapshot_isolation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Snapshots {
+    Unknown,
+    /// It does, and this is what its users get.
+    Known {
+        is_on: bool,
+    },
+}
+
+/// The setting whose snapshots are kept to in writes, too.
+pub(super) const WITH_SNAPSHOT: &str = "repeatable-read-snapshot";
+
+/// How MariaDB and MySQL are reached.
+pub(crate) const MARIADB: Target = Target {
+    schemes: &["mariadb", "mysql"],
+    title: "MariaDB or MySQL; a private MariaDB unless one is given",
+    example: "mariadb://user:password@host:3306/database?ssl-mode=required",
+    open: |address| driver::open(&FLAVOURS[0], address),
+};
+
+/// How a Galera cluster is reached.
+pub(crate) const GALERA: Target = Target {
+    schemes: &["galera"],
+    title: "MariaDB with Galera; a private cluster of three unless one is given",
+    example: "galera://user:password@host1:3306,host2:3306/database",
+    open: |address| driver::open(&FLAVOURS[1], address),
+};
+
+/// How TiDB is reached.
+pub(crate) const TIDB: Target = Target {
+    schemes: &["tidb"],
+    title: "TiDB",
+    example: "tidb://user:password@host:4000/database?tidb_txn_mode=optimistic",
+    open: |address| driver::open(&FLAVOURS[2], address),
+};
+
+pub(super) static FLAVOURS: [Flavour; 3] = [
+    Flavour { name: "MySQL", port: 3306, managed: Some(Managed::OneServer), claims: innodb },
+    Flavour { name: "MariaDB Galera", port: 3306, managed: Some(Managed::Cluster), claims: galera },
+    Flavour { name: "TiDB", port: 4000, managed: None, claims: tidb },
+];
+
+const LATEST: &str = "UPDATE and DELETE see the latest rows and not those of the transaction's \
+                      snapshot, so updates get lost; innodb_snapshot_isolation=ON refuses that";
+
+fn innodb(snapshots: Snapshots) -> Vec<Claim> {
+    let mut claims = vec![
+        Claim::new("read-uncommitted", &["read-uncommitted"], SnapshotPoint::EachRequest),
+        Claim::new("read-committed", &["monotonic-atomic-view"], SnapshotPoint::EachRequest),
+        Claim::new("repeatable-read", &["repeatable-read"], SnapshotPoint::FirstRequest)
+            .deviates("repeatable-read", LATEST),
+    ];
+    if snapshots != Snapshots::Unknown {
+        // The snapshot is taken with the first read, which may come after a write: so
+        // nothing is promised about real time.
+        claims.push(Claim::new(
+            WITH_SNAPSHOT,
+            &["session-snapshot-isolation"],
+            SnapshotPoint::FirstRequest,
+        ));
+    }
+    claims.push(Claim::new("serializable", &["serializable"], SnapshotPoint::EachRequest));
+    claims
+}
+
+fn galera(snapshots: Snapshots) -> Vec<Claim> {
+    let local = "locks hold on one node alone, and writes of another are certified without \
+                 regard to what was read";
+    let mut claims = vec![
+        Claim::new("read-committed", &["monotonic-atomic-view"], SnapshotPoint::EachRequest),
+        Claim::new("repeatable-read", &["snapshot-isolation"], SnapshotPoint::FirstRequest)
+            .deviates("snapshot-isolation", LATEST),
+    ];
+    if snapshots != Snapshots::Unknown {
+        claims.push(Claim::new(
+            WITH_SNAPSHOT,
+            &["snapshot-isolation"],
+            SnapshotPoint::FirstRequest,
+        ));
+    }
+    claims.push(
+        Claim::new("serializable", &["serializable"], SnapshotPoint::EachRequest)
+            .deviates("serializable", local),
+    );
+    claims
+}
+
+/// From its documentation: snapshots by timestamps of the begin; pessimistic transactions,
+/// the default, write to the latest rows as MySQL's do.
+fn tidb(_: Snapshots) -> Vec<Claim> {
+    vec![
+        Claim::new("read-committed", &["monotonic-atomic-view"], SnapshotPoint::EachRequest),
+        Claim::new("repeatable-read", &["snapshot-isolation"], SnapshotPoint::Begin).deviates(
+            "snapshot-isolation",
+            "pessimistic transactions update the latest rows and not those of the snapshot; \
+             tidb_txn_mode=optimistic does not",
+        ),
+    ]
+}

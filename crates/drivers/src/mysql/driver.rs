@@ -1,0 +1,567 @@
+//! Driving MariaDB, MySQL and what speaks their protocol: every session is a connection.
+//!
+//! Several servers in an address are several endpoints, as the nodes of a cluster are.
+
+use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
+use super::errors::{Stage, connecting, described, failure};
+use isolde_harness::{
+    Access, Address, Answer, Claim, Database, Endpoint, Failure, Host, Needs, Request, RequestKind,
+    Session,
+};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, SslOpts, Statement};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long connecting may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long an answer may take. The servers' own limits are shorter.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a node may take to have the tables that were created on another.
+const REPLICATION_LIMIT: Duration = Duration::from_secs(20);
+
+/// What can be asked for.
+const SUPPORTED: &[RequestKind] = &[
+    RequestKind::Read,
+    RequestKind::Write,
+    RequestKind::ReadList,
+    RequestKind::Append,
+    RequestKind::Insert,
+    RequestKind::Delete,
+    RequestKind::Range,
+    RequestKind::CompareAndSet,
+    RequestKind::UpdateRange,
+];
+
+/// Options of an address that become a variable of each session, and what it may be.
+const VARIABLES: &[(&str, &[&str])] = &[
+    ("wsrep_sync_wait", &["0", "1", "2", "3", "4", "5", "6", "7"]),
+    ("tidb_txn_mode", &["optimistic", "pessimistic"]),
+];
+
+/// Opens the database at this address, or starts servers of our own if there is none.
+pub(super) fn open(
+    flavour: &'static Flavour,
+    address: &Address,
+) -> Result<Box<dyn Database>, Failure> {
+    if !address.hosts.is_empty() {
+        return open_with(flavour, address);
+    }
+    match flavour.managed {
+        Some(Managed::OneServer) if address.scheme == "mariadb" && address.is_bare => {
+            crate::managed::mariadb::open()
+        }
+        Some(Managed::Cluster) if address.is_bare => crate::managed::galera::open(),
+        _ => Err(Failure::Refused(format!(
+            "expected the address of a server, as in {}://user:password@host:{}/database",
+            address.scheme, flavour.port
+        ))),
+    }
+}
+
+/// Opens the database at this address, which says by its scheme what it is.
+pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    let place = match address.scheme.as_str() {
+        "galera" => 1,
+        "tidb" => 2,
+        _ => 0,
+    };
+    open_with(&FLAVOURS[place], address)
+}
+
+fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if address.path.is_empty() {
+        return Err(Failure::Refused(format!(
+            "expected the name of a database behind the server, as in {}://user@host:{}/test",
+            address.scheme, flavour.port
+        )));
+    }
+    let encryption = encryption(address)?;
+    let variables = variables(address)?;
+    // One of several providers could be compiled in; the first to be installed stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut servers = Vec::new();
+    for host in &address.hosts {
+        servers.push(Server::new(flavour, address, host, encryption.clone(), &variables));
+    }
+    let refused = |failure: Failure| Failure::Refused(failure.reason().to_owned());
+    let mut version = String::new();
+    let mut snapshots = Snapshots::Unknown;
+    for server in &servers {
+        // Down at the start is a wrong address, not a server that comes up again.
+        let mut conn = server.connect().map_err(refused)?;
+        let asked = |error: &mysql::Error| {
+            Failure::Refused(format!("{}: {}", server.name, described(error)))
+        };
+        let found: Option<String> =
+            conn.query_first("SELECT version()").map_err(|error| asked(&error))?;
+        version = found.unwrap_or_default();
+        let variable: Option<(String, String)> = conn
+            .query_first("SHOW GLOBAL VARIABLES LIKE 'innodb_snapshot_isolation'")
+            .map_err(|error| asked(&error))?;
+        if let Some((_, value)) = variable {
+            snapshots = Snapshots::Known { is_on: value == "ON" };
+        }
+    }
+    let endpoint =
+        |server: &Server| Endpoint { name: server.name.clone(), access: Access::ReadWrite };
+    Ok(Box::new(Mysql {
+        name: if flavour.name == "MySQL" && version.contains("MariaDB") {
+            "MariaDB"
+        } else {
+            flavour.name
+        },
+        claims: (flavour.claims)(snapshots),
+        version: version.split('-').next().unwrap_or_default().to_owned(),
+        snapshots,
+        endpoints: servers.iter().map(endpoint).collect(),
+        servers,
+        tables: Tables::default(),
+    }))
+}
+
+/// Whether the node at this address is a working part of a cluster of this size.
+pub(crate) fn is_synced(address: &Address, size: usize) -> Result<(), Failure> {
+    let server = Server::new(&FLAVOURS[1], address, &address.hosts[0], None, &[]);
+    let mut conn = server.connect()?;
+    for (name, expected) in [
+        ("wsrep_cluster_size", size.to_string()),
+        ("wsrep_local_state_comment", "Synced".to_owned()),
+        ("wsrep_ready", "ON".to_owned()),
+    ] {
+        let found: Option<(String, String)> = conn
+            .query_first(format!("SHOW STATUS LIKE '{name}'"))
+            .map_err(|error| failure(&error, Stage::Statement))?;
+        let found = found.map(|row| row.1).unwrap_or_default();
+        if found != expected {
+            return Err(Failure::Lost(format!("{name} is {found} and not {expected}")));
+        }
+    }
+    Ok(())
+}
+
+/// What the options of the address say about encryption.
+fn encryption(address: &Address) -> Result<Option<SslOpts>, Failure> {
+    let root = address.option("ssl-ca").map(PathBuf::from);
+    let options = SslOpts::default().with_root_cert_path(root);
+    match address.option("ssl-mode").unwrap_or("disabled") {
+        "disabled" => Ok(None),
+        "required" => Ok(Some(
+            options.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true),
+        )),
+        "verify-ca" => Ok(Some(options.with_danger_skip_domain_validation(true))),
+        "verify-identity" => Ok(Some(options)),
+        other => Err(Failure::Refused(format!(
+            "expected ssl-mode disabled, required, verify-ca or verify-identity, found `{other}`"
+        ))),
+    }
+}
+
+/// Variables of the session that the options of the address ask for.
+fn variables(address: &Address) -> Result<Vec<String>, Failure> {
+    let mut set = Vec::new();
+    for (name, value) in &address.options {
+        if ["ssl-mode", "ssl-ca"].contains(&name.as_str()) {
+            continue;
+        }
+        let Some((name, values)) = VARIABLES.iter().find(|row| row.0 == name) else {
+            return Err(Failure::Refused(format!(
+                "expected one of the options ssl-mode, ssl-ca, wsrep_sync_wait, tidb_txn_mode in \
+                 the address, found `{name}`"
+            )));
+        };
+        if !values.contains(&value.as_str()) {
+            return Err(Failure::Refused(format!(
+                "expected {name} to be one of {}, found `{value}`",
+                values.join(", ")
+            )));
+        }
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        let quote = if is_number { "" } else { "'" };
+        set.push(format!("{name} = {quote}{value}{quote}"));
+    }
+    Ok(set)
+}
+
+struct Server {
+    /// Host and port.
+    name: String,
+    options: OptsBuilder,
+    variables: Vec<String>,
+}
+
+impl Server {
+    fn new(
+        flavour: &Flavour,
+        address: &Address,
+        host: &Host,
+        encryption: Option<SslOpts>,
+        variables: &[String],
+    ) -> Server {
+        let (name, port) = host.with_port(flavour.port);
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some(&name))
+            .tcp_port(port)
+            .prefer_socket(false)
+            .user(Some(address.user.as_deref().unwrap_or("root")))
+            .pass(address.password.as_deref())
+            .db_name(Some(&address.path))
+            .tcp_connect_timeout(Some(CONNECT_LIMIT))
+            .read_timeout(Some(ANSWER_LIMIT))
+            .write_timeout(Some(ANSWER_LIMIT))
+            .ssl_opts(encryption);
+        Server { name: format!("{name}:{port}"), options, variables: variables.to_vec() }
+    }
+
+    fn connect(&self) -> Result<Conn, Failure> {
+        let connected = Conn::new(self.options.clone());
+        let mut conn = connected.map_err(|error| connecting(&error, &self.name))?;
+        // Nothing waits for ever.
+        conn.query_drop("SET SESSION innodb_lock_wait_timeout = 2")
+            .map_err(|error| connecting(&error, &self.name))?;
+        // The one name is MariaDB's, in seconds, the other one everybody else's.
+        let limits = ["max_statement_time = 10", "max_execution_time = 10000"];
+        let is_limited =
+            limits.iter().any(|limit| conn.query_drop(format!("SET SESSION {limit}")).is_ok());
+        if !is_limited {
+            return Err(Failure::Refused(format!("{} has no limit for statements", self.name)));
+        }
+        for variable in &self.variables {
+            conn.query_drop(format!("SET SESSION {variable}"))
+                .map_err(|error| connecting(&error, &self.name))?;
+        }
+        Ok(conn)
+    }
+}
+
+struct Mysql {
+    name: &'static str,
+    version: String,
+    claims: Vec<Claim>,
+    snapshots: Snapshots,
+    servers: Vec<Server>,
+    /// One for each server.
+    endpoints: Vec<Endpoint>,
+    tables: Tables,
+}
+
+/// Names of the tables; empty if there are none.
+#[derive(Clone, Default)]
+struct Tables {
+    registers: String,
+    lists: String,
+}
+
+impl Tables {
+    fn names(&self) -> impl Iterator<Item = &String> {
+        [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())
+    }
+}
+
+impl Mysql {
+    fn create(&mut self, needs: &Needs) -> Result<(), Failure> {
+        let mut conn = self.servers[0].connect()?;
+        let mut create = |name: String, columns: &str| {
+            let engine = "ENGINE = InnoDB";
+            match conn.query_drop(format!("CREATE TABLE {name} ({columns}) {engine}")) {
+                Ok(()) => Ok(name),
+                Err(error) => {
+                    Err(Failure::Refused(format!("cannot create a table: {}", described(&error))))
+                }
+            }
+        };
+        if needs.registers() {
+            let name = format!("{}registers", needs.prefix);
+            self.tables.registers =
+                create(name, "`key` BIGINT PRIMARY KEY, value BIGINT NOT NULL")?;
+        }
+        if needs.lists() {
+            let name = format!("{}lists", needs.prefix);
+            self.tables.lists =
+                create(name, "`key` BIGINT PRIMARY KEY, elements LONGTEXT NOT NULL")?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the tables are on another server.
+    fn wait_for_tables(&self, server: &Server) -> Result<(), Failure> {
+        let started = Instant::now();
+        loop {
+            let found = server.connect().and_then(|mut conn| {
+                Statements::new(&mut conn, &self.tables)
+                    .map_err(|error| failure(&error, Stage::Statement))
+            });
+            match found {
+                Ok(_) => return Ok(()),
+                Err(failure) if started.elapsed() > REPLICATION_LIMIT => {
+                    return Err(Failure::Refused(format!(
+                        "expected {} to have the tables of {}: {}",
+                        server.name,
+                        self.servers[0].name,
+                        failure.reason()
+                    )));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Mysql {
+    fn drop(&mut self) {
+        let _ = self.clean_up();
+    }
+}
+
+impl Database for Mysql {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    fn default_isolation(&self) -> &str {
+        match self.snapshots {
+            Snapshots::Known { is_on: true } => WITH_SNAPSHOT,
+            _ => "repeatable-read",
+        }
+    }
+
+    fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn supports(&self, kind: RequestKind) -> bool {
+        SUPPORTED.contains(&kind)
+    }
+
+    fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
+        self.create(needs)?;
+        for server in &self.servers[1..] {
+            self.wait_for_tables(server)?;
+        }
+        Ok(())
+    }
+
+    fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
+        let mut conn = self.servers[endpoint].connect()?;
+        let set = |conn: &mut Conn, text: String| {
+            conn.query_drop(text).map_err(|error| failure(&error, Stage::Statement))
+        };
+        if self.snapshots != Snapshots::Unknown {
+            let value = if isolation == WITH_SNAPSHOT { "ON" } else { "OFF" };
+            set(&mut conn, format!("SET SESSION innodb_snapshot_isolation = {value}"))?;
+        }
+        let level = if isolation == WITH_SNAPSHOT { "repeatable-read" } else { isolation };
+        let level = level.replace('-', " ");
+        set(&mut conn, format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))?;
+        let statements = Statements::new(&mut conn, &self.tables)
+            .map_err(|error| failure(&error, Stage::Statement))?;
+        Ok(Box::new(MysqlSession { conn, statements }))
+    }
+
+    fn clean_up(&mut self) -> Result<(), Failure> {
+        if self.tables.names().next().is_none() {
+            return Ok(());
+        }
+        let mut conn = self.servers[0].connect()?;
+        for table in [&mut self.tables.registers, &mut self.tables.lists] {
+            if !table.is_empty() {
+                conn.query_drop(format!("DROP TABLE {table}")).map_err(|error| {
+                    Failure::Refused(format!("cannot drop {table}: {}", described(&error)))
+                })?;
+                table.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a session can ask for.
+struct Statements {
+    registers: Option<RegisterStatements>,
+    lists: Option<ListStatements>,
+}
+
+struct RegisterStatements {
+    read: Statement,
+    write: Statement,
+    insert: Statement,
+    delete: Statement,
+    range: Statement,
+    swap: Statement,
+    update_range: Statement,
+    updated: Statement,
+}
+
+struct ListStatements {
+    read: Statement,
+    append: Statement,
+}
+
+impl Statements {
+    fn new(conn: &mut Conn, tables: &Tables) -> Result<Statements, mysql::Error> {
+        let Tables { registers, lists } = tables;
+        let mut prepare = |text: String| conn.prep(text);
+        Ok(Statements {
+            registers: if registers.is_empty() {
+                None
+            } else {
+                Some(RegisterStatements {
+                    read: prepare(format!("SELECT value FROM {registers} WHERE `key` = ?"))?,
+                    write: prepare(format!(
+                        "INSERT INTO {registers} (`key`, value) VALUES (?, ?) \
+                         ON DUPLICATE KEY UPDATE value = VALUES(value)"
+                    ))?,
+                    insert: prepare(format!(
+                        "INSERT IGNORE INTO {registers} (`key`, value) VALUES (?, ?)"
+                    ))?,
+                    delete: prepare(format!("DELETE FROM {registers} WHERE `key` = ?"))?,
+                    range: prepare(format!(
+                        "SELECT `key`, value FROM {registers} WHERE `key` BETWEEN ? AND ?"
+                    ))?,
+                    swap: prepare(format!(
+                        "UPDATE {registers} SET value = ? WHERE `key` = ? AND value = ?"
+                    ))?,
+                    update_range: prepare(format!(
+                        "UPDATE {registers} SET value = ? + (`key` - ?) \
+                         WHERE `key` BETWEEN ? AND ?"
+                    ))?,
+                    updated: prepare(format!(
+                        "SELECT `key`, value FROM {registers} \
+                         WHERE `key` BETWEEN ? AND ? AND value = ? + (`key` - ?)"
+                    ))?,
+                })
+            },
+            lists: if lists.is_empty() {
+                None
+            } else {
+                Some(ListStatements {
+                    read: prepare(format!("SELECT elements FROM {lists} WHERE `key` = ?"))?,
+                    append: prepare(format!(
+                        "INSERT INTO {lists} (`key`, elements) VALUES (?, ?) ON DUPLICATE KEY \
+                         UPDATE elements = CONCAT(elements, ',', VALUES(elements))"
+                    ))?,
+                })
+            },
+        })
+    }
+}
+
+struct MysqlSession {
+    conn: Conn,
+    statements: Statements,
+}
+
+impl MysqlSession {
+    /// The failure, with the transaction rolled back if there still is one: some errors
+    /// take back only the statement.
+    fn failed(&mut self, error: &mysql::Error, stage: Stage) -> Failure {
+        let failure = failure(error, stage);
+        if matches!(failure, Failure::Aborted(_))
+            && let Err(error) = self.conn.query_drop("ROLLBACK")
+        {
+            // It was not committed, and a session that is gone takes it along.
+            return Failure::Lost(described(&error));
+        }
+        failure
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<Answer, mysql::Error> {
+        let Self { conn, statements } = self;
+        if request.kind().is_list() {
+            let statements = statements.lists.as_ref().expect("lists were asked for");
+            return list_answer(conn, statements, request);
+        }
+        let statements = statements.registers.as_ref().expect("registers were asked for");
+        Ok(match *request {
+            Request::Read { key } => Answer::Value(conn.exec_first(&statements.read, (key,))?),
+            Request::Write { key, value } => {
+                conn.exec_drop(&statements.write, (key, value))?;
+                Answer::Done
+            }
+            Request::Insert { key, value }
+            | Request::CompareAndSet { key, expected: None, value } => {
+                conn.exec_drop(&statements.insert, (key, value))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::Delete { key } => {
+                conn.exec_drop(&statements.delete, (key,))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::CompareAndSet { key, expected: Some(expected), value } => {
+                conn.exec_drop(&statements.swap, (value, key, expected))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::Range { low, high } => {
+                Answer::Rows(conn.exec(&statements.range, (low, high))?)
+            }
+            // There is no UPDATE that returns rows. Values are written once, so those that
+            // are there now were written by the update.
+            Request::UpdateRange { low, high, first } => {
+                conn.exec_drop(&statements.update_range, (first, low, low, high))?;
+                Answer::Rows(conn.exec(&statements.updated, (low, high, first, low))?)
+            }
+            ref other => unreachable!("{other:?} is refused before"),
+        })
+    }
+}
+
+fn list_answer(
+    conn: &mut Conn,
+    statements: &ListStatements,
+    request: &Request,
+) -> Result<Answer, mysql::Error> {
+    match *request {
+        Request::Append { key, value } => {
+            conn.exec_drop(&statements.append, (key, value.to_string()))?;
+            Ok(Answer::Done)
+        }
+        Request::ReadList { key } => {
+            let text: Option<String> = conn.exec_first(&statements.read, (key,))?;
+            Ok(Answer::List(elements(text.as_deref().unwrap_or(""))))
+        }
+        ref other => unreachable!("{other:?} is about no list"),
+    }
+}
+
+/// The elements of a list that is stored as text. Only [`Request::Append`] writes
+/// there, so what is no number shows as a value that nobody appended.
+fn elements(text: &str) -> Vec<u64> {
+    text.split(',')
+        .filter(|element| !element.is_empty())
+        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
+        .collect()
+}
+
+impl Session for MysqlSession {
+    fn begin(&mut self, _access: Access) -> Result<(), Failure> {
+        let begun = self.conn.query_drop("START TRANSACTION");
+        begun.map_err(|error| self.failed(&error, Stage::Statement))
+    }
+
+    fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
+        if !SUPPORTED.contains(&request.kind()) {
+            return Err(Failure::unsupported(request));
+        }
+        self.answer(request).map_err(|error| self.failed(&error, Stage::Statement))
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let committed = self.conn.query_drop("COMMIT");
+        committed.map_err(|error| self.failed(&error, Stage::Commit))
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        let rolled_back = self.conn.query_drop("ROLLBACK");
+        rolled_back.map_err(|error| failure(&error, Stage::Statement))
+    }
+}

@@ -1,0 +1,8 @@
+//! MariaDB and MySQL, clusters of them, and the databases that speak their protocol.
+
+mod claims;
+mod driver;
+mod errors;
+
+pub(crate) use claims::{GALERA, MARIADB, TIDB};
+pub(crate) use driver::{is_synced, open_at};

@@ -1,0 +1,9 @@
+//! PostgreSQL, and the databases that speak its protocol.
+
+mod claims;
+mod driver;
+mod errors;
+mod tls;
+
+pub(crate) use claims::{COCKROACH, POSTGRES, YUGABYTE};
+pub(crate) use driver::open_at;
