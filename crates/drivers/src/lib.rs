@@ -5,6 +5,8 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
+#[cfg(any(feature = "fjall", feature = "redb"))]
+mod embedded;
 mod etcd;
 mod exec;
 mod managed;
@@ -54,6 +56,10 @@ pub static TARGETS: &[Target] = &[
     managed::redis::REPLICA,
     etcd::TARGET,
     managed::etcd::CLUSTER,
+    #[cfg(feature = "fjall")]
+    embedded::FJALL,
+    #[cfg(feature = "redb")]
+    embedded::REDB,
     exec::TARGET,
     simulated::TARGET,
 ];

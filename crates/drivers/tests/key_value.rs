@@ -58,6 +58,27 @@ fn the_simulated_database_conforms_at_every_level() {
     conformance::conform("all", &|| open("sim").expect("all levels"));
 }
 
+#[cfg(all(feature = "fjall", feature = "redb"))]
+#[test]
+fn stores_that_are_compiled_in_conform_and_leave_nothing() {
+    for name in ["fjall", "redb"] {
+        conformance::conform(name, &|| open(name).expect("it is compiled in"));
+        let path = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        let address = format!("{name}:{path}");
+        conformance::conform(name, &|| {
+            // The suite opens a second one beside the first.
+            open(&address).or_else(|_| open(name)).expect("it is compiled in")
+        });
+        assert!(!std::path::Path::new(&path).exists());
+        std::fs::write(&path, "not ours").expect("a writable folder");
+        let message = conformance::refuses(open(&address), "");
+        assert_eq!(message, format!("expected a path where nothing is yet, found {path}"));
+        std::fs::remove_file(&path).expect("it is there");
+        let message = conformance::refuses(open(&format!("{name}:/no/such/folder/store")), "");
+        assert!(message.starts_with("the store cannot be used: "), "{message}");
+    }
+}
+
 /// The example of the documentation, which is a database of its own for each file.
 #[test]
 fn a_program_that_speaks_the_protocol_conforms() {

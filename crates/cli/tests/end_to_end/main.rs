@@ -3,6 +3,10 @@
 mod check;
 mod elle;
 mod input;
+#[path = "../../../drivers/tests/install/mod.rs"]
+mod install;
+mod key_value;
+mod matrix;
 mod other_commands;
 mod run;
 mod schema;

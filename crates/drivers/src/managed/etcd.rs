@@ -16,7 +16,7 @@ pub(crate) const CLUSTER: Target = Target {
 };
 
 /// How long starting may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Starts a server and opens it.
 pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// What blocked sessions get after a step of another.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Databases give up waiting for locks sooner than this.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// What became of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
