@@ -8,25 +8,29 @@ use isolde_harness::{Aborts, Anomaly, BUGS, Bug, INJECTED, Isolation, Times, gen
 use std::fmt::Write;
 use std::path::PathBuf;
 
+const DEFAULT_PRESET: &str = "GeneralRW";
+
 /// Options of `isolde gen`.
 #[derive(clap::Args)]
 #[command(after_help = tables())]
 pub(crate) struct Arguments {
     #[command(flatten)]
     workload: workload::Arguments,
-    /// What the simulated database guarantees
+    /// What the simulated database guarantees: read-uncommitted, read-committed, read-atomic,
+    /// causal, snapshot-isolation or serializable [default: the preset's]
     #[arg(long, value_name = "LEVEL", value_parser = parse_isolation)]
     isolation: Option<Isolation>,
-    /// Which times the clients note
+    /// Which times the clients note [default: the preset's]
     #[arg(long, value_enum, value_name = "OF")]
     times: Option<Noted>,
-    /// Record the transactions that the database refused, too
+    /// Record the transactions that the database refused, too [default: they are left out]
     #[arg(long)]
     aborts: bool,
-    /// A bug of the simulated database
+    /// A bug of the simulated database, one of those below [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_bug)]
     bug: Option<Bug>,
-    /// Add a fault at the end
+    /// Add a fault at the end: lost-update, long-fork, g-sib, causality, fractured-read,
+    /// write-skew, thin-air, aborted-read or intermediate-read [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
     anomaly: Option<Anomaly>,
     /// The format to write; see `isolde formats`
@@ -57,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 impl Arguments {
     fn parameters(&self) -> isolde_harness::Parameters {
-        let preset = self.workload.preset_or("GeneralRW").parameters;
+        let preset = self.workload.preset_or(DEFAULT_PRESET).parameters;
         isolde_harness::Parameters {
             isolation: self.isolation.unwrap_or(preset.isolation),
             times: self.times.map_or(preset.times, |times| match times {
@@ -74,7 +78,7 @@ impl Arguments {
 }
 
 fn tables() -> String {
-    let mut text = workload::presets();
+    let mut text = workload::presets(DEFAULT_PRESET);
     text.push_str("\nBugs of the simulated database:\n");
     let width = BUGS.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in BUGS {

@@ -25,16 +25,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Arguments {
     /// The database: a name or a URL, as for `isolde run` [default: sqlite]
     target: Option<String>,
-    /// Only this isolation setting; may be given several times
+    /// Only this isolation setting; may be given several times [default: all]
     #[arg(long, value_name = "NAME")]
     isolation: Vec<String>,
-    /// Only this anomaly; may be given several times
+    /// Only this anomaly; may be given several times [default: all]
     #[arg(long, value_name = "NAME", value_parser = parse_template)]
     only: Vec<&'static Template>,
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: MatrixFormat,
-    /// Keep the histories in this folder, which must not exist
+    /// Keep the histories in this folder, which must not exist [default: they are not kept]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
