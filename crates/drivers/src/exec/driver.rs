@@ -21,7 +21,7 @@ pub(crate) const TARGET: Target = Target {
 fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
     let mut process = Process::start(&address.path)?;
     let hello = asked(&mut process, &json!({ "do": "hello", "protocol": 1 }), Meant::Nothing)
-        .map_err(refused)?;
+        .map_err(|failure| refused(&failure))?;
     let text = |name: &str| {
         let found = hello.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         found.map(str::to_owned).ok_or_else(|| lacks(name))
@@ -76,7 +76,7 @@ fn claims(hello: &Value) -> Result<Vec<Claim>, Failure> {
 }
 
 /// A program that cannot be talked to is the user's to mend.
-fn refused(failure: Failure) -> Failure {
+fn refused(failure: &Failure) -> Failure {
     Failure::Refused(failure.reason().to_owned())
 }
 
@@ -150,7 +150,7 @@ impl Database for Exec {
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
         let names: Vec<_> = needs.requests.iter().filter_map(|&it| message::name(it)).collect();
         let message = json!({ "do": "prepare", "prefix": needs.prefix, "requests": names });
-        self.control(&message).map_err(refused)?;
+        self.control(&message).map_err(|failure| refused(&failure))?;
         self.prefix.clone_from(&needs.prefix);
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Database for Exec {
         if prefix.is_empty() {
             return Ok(());
         }
-        self.control(&json!({ "do": "clean-up", "prefix": prefix })).map_err(refused)
+        self.control(&json!({ "do": "clean-up", "prefix": prefix })).map_err(|failure| refused(&failure))
     }
 }
 

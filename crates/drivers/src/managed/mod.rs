@@ -24,7 +24,9 @@ use server::{Home, Server};
 /// tables, and the folder outlives the servers.
 pub(crate) struct Managed {
     pub(crate) database: Box<dyn Database>,
+    #[expect(dead_code, reason = "held until the end")]
     pub(crate) servers: Vec<Server>,
+    #[expect(dead_code, reason = "held until the end")]
     pub(crate) home: Home,
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 const FOLDERS: &[&str] = &["/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"];
 
 /// How long creating the files, and starting, may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A standby needs a log that it can follow. What survives a crash of the machine is not
 /// what is tested. Waiting for a second to look for a deadlock would be most of a run.
@@ -25,29 +25,45 @@ wal_level = logical
 max_wal_senders = 8
 max_replication_slots = 8
 track_commit_timestamp = on
-fsync = off
 full_page_writes = off
 deadlock_timeout = 50ms
 hot_standby = on
 max_standby_streaming_delay = 10s
 ";
 
+/// What a commit waits for before others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Commits {
+    /// Nothing.
+    Alone,
+    /// Until it is on the disks of the server and of a standby.
+    Replicated,
+}
+
 /// Starts a server and opens it.
 pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let home = Home::new("postgres", &["postgres"])?;
     let port = free_ports(1)?[0];
-    let (server, database) = start(&home, port)?;
+    let (server, database) = start(&home, port, Commits::Alone)?;
     Ok(Box::new(Managed { database, servers: vec![server], home }))
 }
 
 /// Starts a primary.
-pub(super) fn start(home: &Home, port: u16) -> Result<(Server, Box<dyn Database>), Failure> {
+pub(super) fn start(
+    home: &Home,
+    port: u16,
+    commits: Commits,
+) -> Result<(Server, Box<dyn Database>), Failure> {
     let data = home.path().join("data");
     let mut create = Command::new(tool("initdb")?);
     create.arg("-D").arg(&data);
     create.args(["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]);
     home.run("initdb", create, LIMIT)?;
-    home.write("data/postgresql.auto.conf", SETTINGS)?;
+    let waits = match commits {
+        Commits::Alone => "fsync = off",
+        Commits::Replicated => "synchronous_standby_names = '*'",
+    };
+    home.write("data/postgresql.auto.conf", &format!("{SETTINGS}{waits}\n"))?;
     let mut server = serve(home, "postgres", &data, port)?;
     let database = server.wait_until(LIMIT, || crate::postgres::open_at(&address(&[port])))?;
     Ok((server, database))

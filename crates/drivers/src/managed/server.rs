@@ -35,7 +35,6 @@ asked=
 for group in "$1"/*.group; do
     [ -e "$group" ] || continue
     read -r leader <"$group"
-    kill -CONT -- "-$leader" 2>/dev/null
     kill -QUIT "$leader" 2>/dev/null && asked=1
 done
 [ -n "$asked" ] && sleep 1
@@ -148,6 +147,7 @@ impl Home {
         command
             .current_dir(&self.path)
             .env("HOME", &self.path)
+            .env("TMPDIR", &self.path)
             .stdin(Stdio::null())
             .process_group(0);
         if let Some(Account { user, group }) = self.account {
@@ -158,7 +158,6 @@ impl Home {
             log: self.path.join(format!("{name}.log")),
             group_file: self.path.join(format!("{name}.group")),
             child: self.spawn(name, &mut command)?,
-            command,
         };
         server.note_group()?;
         Ok(server)
@@ -193,19 +192,14 @@ fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Child> {
 pub(crate) struct Server {
     name: String,
     child: Child,
-    /// How it was started, to start it again.
-    command: Command,
     log: PathBuf,
     /// Tells the watcher whom to end.
-    ///
-    /// Invariant: it exists only while the process has not been waited for, because
-    /// afterwards its number may belong to another.
     group_file: PathBuf,
 }
 
 impl Server {
     /// Waits until the probe gives something. A server that ends before, or takes longer,
-    /// is a refusal with the end of its log.
+    /// is a refusal with what its log says.
     pub(crate) fn wait_until<T>(
         &mut self,
         limit: Duration,
@@ -226,56 +220,35 @@ impl Server {
         }
     }
 
-    /// Ends it at once, as a crash would.
-    pub(crate) fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
-        let _ = fs::remove_file(&self.group_file);
-    }
-
-    /// Starts it again after [`Server::kill`] or [`Server::stop`].
-    pub(crate) fn start_again(&mut self) -> Result<(), Failure> {
-        self.stop();
-        self.child = spawn(&mut self.command, &self.log)
-            .map_err(|error| self.failed(&format!("cannot be started again: {error}")))?;
-        self.note_group()
-    }
-
-    /// Holds all its processes until [`Server::resume`].
-    pub(crate) fn pause(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub(crate) fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
     /// Ends it: asked, and if that takes long, forced.
-    pub(crate) fn stop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.resume();
+    fn stop(&mut self) {
+        if self.runs() {
             let _ = kill_process(self.leader(), Signal::QUIT);
             let deadline = Instant::now() + STOP_LIMIT;
-            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            while self.runs() && Instant::now() < deadline {
                 std::thread::sleep(PAUSE);
             }
         }
-        self.kill();
+        if self.runs() {
+            self.kill();
+        }
+        let _ = fs::remove_file(&self.group_file);
     }
 
-    /// Sends the signal to the process, its group, and all their children: some servers
-    /// put a child into a session of its own.
-    fn signal(&self, signal: Signal) {
-        // A process that has been waited for has no number any more.
-        if !self.group_file.exists() {
-            return;
-        }
+    /// Whether it has not ended. Once it has, its number may belong to another process.
+    fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends the process, its group, and all their children: some servers put a child into
+    /// a session of its own.
+    fn kill(&mut self) {
         let family = descendants(self.leader());
-        let _ = kill_process_group(self.leader(), signal);
+        let _ = kill_process_group(self.leader(), Signal::KILL);
         for process in family {
-            let _ = kill_process(process, signal);
+            let _ = kill_process(process, Signal::KILL);
         }
+        let _ = self.child.wait();
     }
 
     fn leader(&self) -> Pid {
@@ -290,9 +263,14 @@ impl Server {
     fn failed(&self, what: &str) -> Failure {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        // Some programs end with a page of advice.
+        let is_error = |line: &&str| ["ERROR", "FATAL"].iter().any(|word| line.contains(word));
+        if lines.iter().any(is_error) {
+            lines.retain(is_error);
+        }
         let end = lines[lines.len().saturating_sub(5)..].join("\n  ");
-        let separator = if end.is_empty() { "" } else { "; its log ends:\n  " };
+        let separator = if end.is_empty() { "" } else { "; its log says:\n  " };
         Failure::Refused(format!("{} {what}{separator}{end}", self.name))
     }
 }
@@ -441,14 +419,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_shows_the_end_of_its_log() {
+    fn a_program_that_fails_shows_the_errors_of_its_log() {
         let home = Home::new("test", &[]).expect("a home");
         let failure = home
-            .run("tool", shell("echo no space; exit 3"), Duration::from_secs(10))
+            .run(
+                "tool",
+                shell("echo ERROR no space; echo Write to us; exit 3"),
+                Duration::from_secs(10),
+            )
             .expect_err("a failure");
         assert_eq!(
             failure.to_string(),
-            "tool ended with exit status: 3; its log ends:\n  no space"
+            "tool ended with exit status: 3; its log says:\n  ERROR no space"
         );
         let failure = home
             .run("slow", shell("exec sleep 600"), Duration::from_millis(50))
@@ -458,19 +440,6 @@ mod tests {
             .run("absent", Command::new("/nowhere/server"), Duration::from_secs(1))
             .expect_err("a failure");
         assert!(failure.to_string().starts_with("cannot start /nowhere/server: "), "{failure}");
-    }
-
-    #[test]
-    fn a_stopped_server_starts_again() {
-        let home = Home::new("test", &[]).expect("a home");
-        let mut server = home.start("again", shell("echo here; exec sleep 600")).expect("one");
-        let first = server.leader();
-        server.pause();
-        server.resume();
-        server.kill();
-        server.start_again().expect("a server");
-        assert_ne!(server.leader(), first);
-        assert!(server.wait_until(Duration::from_secs(1), || Ok(())).is_ok());
     }
 
     #[test]

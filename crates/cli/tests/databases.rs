@@ -1,0 +1,239 @@
+//! What real databases promise and what they do: `isolde run` on private servers.
+//!
+//! Servers come from Debian's packages and are installed if they are missing. Every run
+//! ends by a number of transactions; the anomalies that are expected show up in each of
+//! thousands. The one rare anomaly is looked for until it is found, for at most a minute.
+
+#[path = "../../drivers/tests/install/mod.rs"]
+mod install;
+
+use install::Needed;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const POSTGRES: Needed =
+    Needed { file: "/usr/lib/postgresql/*/bin/postgres", packages: &["postgresql"] };
+
+const MARIADB: Needed = Needed {
+    file: "/usr/lib/galera/libgalera_smm.so",
+    packages: &["mariadb-server", "galera-4", "rsync", "socat", "iproute2"],
+};
+
+/// Few keys, so that clients meet.
+const SHORT: &str = "--sessions 8 --transactions 3000 --keys 50";
+
+/// A folder for one test, which servers of other users can reach.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("isolde-test-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("a new folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Folder(path)
+    }
+
+    fn isolde(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isolde"));
+        command.args(arguments.split(' ')).current_dir(&self.0).env("TMPDIR", &self.0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// What servers and runs have in it.
+    fn entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("the folder is there");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run found.
+struct Found {
+    status: i32,
+    /// For each level its verdict, and the name of an anomaly if it is violated.
+    levels: BTreeMap<String, String>,
+    shown: String,
+}
+
+impl Found {
+    fn level(&self, level: &str) -> &str {
+        &self.levels[level]
+    }
+}
+
+fn run(folder: &Folder, arguments: &str) -> Found {
+    let _ = fs::remove_dir_all(folder.0.join("out"));
+    let output = folder
+        .isolde(&format!("run {arguments} --output out --format json"))
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let json: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{arguments}: {error}: {text}{messages}"));
+    let levels = json["report"]["levels"].as_object().expect("levels");
+    let verdict = |level: &Value| {
+        let verdict = level["verdict"].as_str().expect("a verdict");
+        match level["anomalies"][0]["name"].as_str() {
+            Some(anomaly) if verdict == "violated" => anomaly.to_owned(),
+            _ => verdict.to_owned(),
+        }
+    };
+    assert_eq!(folder.entries(), ["out"], "{arguments}: a server left something behind");
+    Found {
+        status: output.status.code().expect("a status"),
+        levels: levels.iter().map(|(name, level)| (name.clone(), verdict(level))).collect(),
+        shown: format!("{arguments}: {messages}{}", json["gate"]),
+    }
+}
+
+#[test]
+fn postgresql_keeps_what_it_promises_and_not_more() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("postgres");
+    for (isolation, promised) in [
+        ("read-committed", "monotonic-atomic-view"),
+        ("repeatable-read", "strong-snapshot-isolation"),
+        ("serializable", "serializable"),
+    ] {
+        let found = run(&folder, &format!("postgres --isolation {isolation} {SHORT}"));
+        assert_eq!(found.status, 0, "{}", found.shown);
+        assert_eq!(found.level(promised), "satisfied", "{}", found.shown);
+    }
+    for (isolation, stronger, anomaly) in [
+        ("read-committed", "cursor-stability", "lost-update"),
+        ("repeatable-read", "serializable", "write-skew"),
+    ] {
+        let found = run(
+            &folder,
+            &format!(
+                "postgres --isolation {isolation} --level {stronger} --sessions 8 \
+                 --transactions 3000 --keys 20 --until-violation --duration 60s"
+            ),
+        );
+        assert_eq!(found.status, 1, "{}", found.shown);
+        assert_eq!(found.level(stronger), anomaly, "{}", found.shown);
+    }
+}
+
+#[test]
+fn a_standby_of_postgresql_shows_a_long_fork() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("standby");
+    let found = run(
+        &folder,
+        "postgres+standby --isolation repeatable-read --level snapshot-isolation \
+         --preset BlindW-RW+ --operations 2 --keys 20 --sessions 30 --transactions 5000 \
+         --until-violation --duration 60s --timeout 20s",
+    );
+    assert_eq!(found.status, 1, "{}", found.shown);
+    // What violates the one and not the other is a long fork, whatever else lies on the
+    // cycle that is shown for it.
+    assert_ne!(found.level("snapshot-isolation"), "satisfied", "{}", found.shown);
+    assert_eq!(found.level("parallel-snapshot-isolation"), "satisfied", "{}", found.shown);
+}
+
+#[test]
+fn mariadb_loses_updates_unless_snapshots_are_kept() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("mariadb");
+    let found = run(&folder, &format!("mariadb --isolation repeatable-read {SHORT}"));
+    assert_eq!(found.status, 1, "{}", found.shown);
+    assert_eq!(found.level("repeatable-read"), "lost-update");
+    assert!(found.shown.contains("innodb_snapshot_isolation=ON refuses that"), "{}", found.shown);
+    let found = run(&folder, &format!("mariadb --isolation repeatable-read-snapshot {SHORT}"));
+    assert_eq!(found.status, 0, "{}", found.shown);
+    assert_eq!(found.level("session-snapshot-isolation"), "satisfied");
+}
+
+#[test]
+fn galera_loses_updates_and_reads_stale_values() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("galera");
+    let workload = "--sessions 6 --transactions 2000 --keys 50";
+    let found = run(&folder, &format!("galera --isolation repeatable-read {workload}"));
+    assert_eq!(found.status, 1, "{}", found.shown);
+    assert_eq!(found.level("cursor-stability"), "lost-update");
+    // Nothing but real time is violated: some nodes are behind others.
+    let found = run(&folder, &format!("galera --isolation repeatable-read-snapshot {workload}"));
+    assert_eq!(found.level("cursor-stability"), "satisfied", "{}", found.shown);
+    assert_eq!(found.level("snapshot-isolation"), "satisfied", "{}", found.shown);
+    assert_ne!(found.level("strong-snapshot-isolation"), "satisfied", "{}", found.shown);
+}
+
+/// Waits until a run records, so that its server is there.
+fn wait_for_history(folder: &Folder, running: &mut Child) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let history = folder.0.join("out/history.log");
+    while !fs::metadata(&history).is_ok_and(|file| file.len() > 10_000) {
+        let ended = running.try_wait().expect("a child");
+        assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(running: &Child, name: &str) {
+    let id = running.id().to_string();
+    let sent = Command::new("/bin/kill").args([name, &id]).status();
+    assert!(sent.expect("kill is there").success());
+}
+
+fn is_gone(folder: &Path) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        let entries = fs::read_dir(folder).expect("the folder is there").flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        if !names.any(|name| name.starts_with("isolde-")) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    false
+}
+
+#[test]
+fn a_private_server_ends_with_the_program_however_that_ends() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let arguments = "run postgres --isolation serializable --duration 120s --output out --quiet";
+    let folder = Folder::new("killed");
+    let mut running = folder.isolde(arguments).spawn().expect("the program starts");
+    wait_for_history(&folder, &mut running);
+    signal(&running, "-KILL");
+    running.wait().expect("it ends");
+    assert!(is_gone(&folder.0), "{:?}", folder.entries());
+
+    let folder = Folder::new("interrupted");
+    let mut running = folder.isolde(arguments).spawn().expect("the program starts");
+    wait_for_history(&folder, &mut running);
+    signal(&running, "-INT");
+    let output = running.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(text, "strong-snapshot-isolation: satisfied\nserializable: satisfied\n");
+    assert_eq!(folder.entries(), ["out"]);
+}
