@@ -4,14 +4,15 @@ use crate::exit::{Failure, Status};
 use crate::{check, convert, workload};
 use clap::ValueEnum;
 use isolde::Level;
-use isolde_harness::{Aborts, Anomaly, INJECTED, Isolation, Times, generate};
+use isolde_harness::{Aborts, Anomaly, BUGS, Bug, INJECTED, Isolation, Times, generate};
+use std::fmt::Write;
 use std::path::PathBuf;
 
 const DEFAULT_PRESET: &str = "GeneralRW";
 
 /// Options of `isolde gen`.
 #[derive(clap::Args)]
-#[command(after_help = workload::presets(DEFAULT_PRESET))]
+#[command(after_help = tables())]
 pub(crate) struct Arguments {
     #[command(flatten)]
     workload: workload::Arguments,
@@ -25,6 +26,9 @@ pub(crate) struct Arguments {
     /// Record the transactions that the database refused, too [default: they are left out]
     #[arg(long)]
     aborts: bool,
+    /// A bug of the simulated database, one of those below [default: none]
+    #[arg(long, value_name = "NAME", value_parser = parse_bug)]
+    bug: Option<Bug>,
     /// Add a fault at the end: lost-update, long-fork, g-sib, causality, fractured-read,
     /// write-skew, thin-air, aborted-read or intermediate-read [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
@@ -66,10 +70,21 @@ impl Arguments {
                 Noted::Operations => Times::Operations,
             }),
             aborts: if self.aborts { Aborts::Recorded } else { preset.aborts },
+            bug: self.bug.or(preset.bug),
             anomaly: self.anomaly.or(preset.anomaly),
             ..self.workload.applied_to(preset)
         }
     }
+}
+
+fn tables() -> String {
+    let mut text = workload::presets(DEFAULT_PRESET);
+    text.push_str("\nBugs of the simulated database:\n");
+    let width = BUGS.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in BUGS {
+        writeln!(text, "  {:width$}  {}", row.name, row.title).expect("a string grows");
+    }
+    text
 }
 
 /// Any name of a level that the store of some isolation level gives; the stores of
@@ -96,6 +111,13 @@ fn parse_isolation(name: &str) -> Result<Isolation, String> {
 fn parse_anomaly(name: &str) -> Result<Anomaly, String> {
     Anomaly::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = INJECTED.iter().map(|row| row.name).collect();
+        format!("expected one of {}, found `{name}`", names.join(", "))
+    })
+}
+
+fn parse_bug(name: &str) -> Result<Bug, String> {
+    Bug::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = BUGS.iter().map(|row| row.name).collect();
         format!("expected one of {}, found `{name}`", names.join(", "))
     })
 }

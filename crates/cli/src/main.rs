@@ -12,6 +12,7 @@ mod generate;
 mod input;
 mod limits;
 mod lint;
+mod matrix;
 mod output;
 mod progress;
 mod run;
@@ -36,6 +37,8 @@ struct Arguments {
 enum Command {
     /// Drive a database, record what its clients see, and check what it promises
     Run(Box<run::Arguments>),
+    /// Tell which anomalies each isolation setting of a database prevents
+    Matrix(matrix::Arguments),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
     /// Check the proofs of a certificate against its history
@@ -58,6 +61,7 @@ const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
+  isolde matrix                       which anomalies each isolation setting of it prevents
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),

@@ -5,12 +5,18 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "fjall", feature = "redb"))]
+mod embedded;
+mod etcd;
+mod exec;
 mod managed;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod network;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod redis;
+mod simulated;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -46,6 +52,16 @@ pub static TARGETS: &[Target] = &[
     postgres::YUGABYTE,
     #[cfg(feature = "mysql")]
     mysql::TIDB,
+    redis::TARGET,
+    managed::redis::REPLICA,
+    etcd::TARGET,
+    managed::etcd::CLUSTER,
+    #[cfg(feature = "fjall")]
+    embedded::FJALL,
+    #[cfg(feature = "redb")]
+    embedded::REDB,
+    exec::TARGET,
+    simulated::TARGET,
 ];
 
 /// The database that is driven if no other is named.

@@ -9,43 +9,23 @@ use crate::parameters::{Aborts, Isolation, ParameterError, Parameters, Times, Tx
 use crate::plan::{Action, Planner};
 use crate::random::Random;
 use crate::record::Recorder;
-use crate::store::{
-    Conflict, Content, Delivery, Done, InPlace, MultiVersion, OpenTxn, Reads, Replicas, Store,
-    Validation,
-};
+use crate::store::{self, Conflict, Content, Done, Faults, OpenTxn, Store};
 use isolde_history::{History, Outcome};
 
 /// The history that these parameters stand for.
 ///
 /// It satisfies the level of [`Parameters::isolation`], session order included,
-/// unless an anomaly is injected. Levels above it are usually violated by a history
-/// of some size, but nothing forces them to be.
+/// unless the store has a bug or an anomaly is injected. Levels above it are usually
+/// violated by a history of some size, but nothing forces them to be.
 pub fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
     parameters.validate()?;
-    let keys = parameters.keys;
-    let lists = parameters.kind == TxnKind::ListAppend;
-    let content = if lists { Content::List } else { Content::Register };
-    match parameters.isolation {
-        Isolation::ReadUncommitted => run(parameters, InPlace::new(keys)),
-        Isolation::ReadCommitted => {
-            // A transaction that reads its own append shows where it stands in the
-            // list, and so nobody may come between.
-            let validation = if lists { Validation::Written } else { Validation::Nothing };
-            run(parameters, MultiVersion::new(Reads::Latest, validation, content))
-        }
-        Isolation::ReadAtomic => run(parameters, Replicas::new(keys, Delivery::Eager)),
-        Isolation::Causal => run(parameters, Replicas::new(keys, Delivery::Causal)),
-        Isolation::SnapshotIsolation => {
-            run(parameters, MultiVersion::new(Reads::Snapshot, Validation::Written, content))
-        }
-        Isolation::Serializable => {
-            run(parameters, MultiVersion::new(Reads::Snapshot, Validation::ReadAndWritten, content))
-        }
+    if let Some(bug) = parameters.bug {
+        bug.validate(parameters)?;
     }
-}
-
-fn run<S: Store>(parameters: &Parameters, store: S) -> Result<History, ParameterError> {
-    let mut clients = Clients::new(parameters, store);
+    let lists = parameters.kind == TxnKind::ListAppend;
+    let content = if lists { Content::Lists } else { Content::Registers };
+    let faults = parameters.bug.map(|bug| Faults::new(bug, parameters.seed));
+    let mut clients = Clients::new(parameters, store::open(parameters.isolation, content, faults));
     while !clients.busy.is_empty() {
         let turn = clients.random.below(clients.busy.len() as u32) as usize;
         clients.step(turn);
@@ -66,10 +46,10 @@ fn run<S: Store>(parameters: &Parameters, store: S) -> Result<History, Parameter
 /// Written values are numbers of 31 bits, some of which anomalies need.
 const VALUES_MAX: u32 = (1 << 31) - (1 << 20);
 
-struct Clients<S> {
+struct Clients {
     random: Random,
     planner: Planner,
-    store: S,
+    store: Box<dyn Store + Send>,
     recorder: Recorder,
     clock: Clock,
     /// The transaction of each session; one without a plan has not begun.
@@ -84,16 +64,17 @@ struct Clients<S> {
     record_aborts: bool,
 }
 
-impl<S: Store> Clients<S> {
-    fn new(parameters: &Parameters, store: S) -> Self {
+impl Clients {
+    fn new(parameters: &Parameters, store: Box<dyn Store + Send>) -> Self {
         let sessions = parameters.sessions;
         let share = |session| {
             let more = u32::from(session < parameters.transactions % sessions);
             parameters.transactions / sessions + more
         };
         let left: Vec<u32> = (0..sessions).map(share).collect();
-        // What a refused transaction wrote in place may have been read.
-        let must_record = parameters.isolation == Isolation::ReadUncommitted;
+        // What a refused transaction wrote in place, or left behind, may have been read.
+        let must_record =
+            parameters.isolation == Isolation::ReadUncommitted || parameters.bug.is_some();
         Clients {
             random: Random::new(parameters.seed),
             planner: Planner::new(parameters),
@@ -143,13 +124,21 @@ impl<S: Store> Clients<S> {
             // Of a list the store's part is read; the rest is in the record.
             Action::Read if self.lists => self.store.read(txn, key),
             Action::Read => match txn.own_value(key) {
-                Some(own) => own,
+                Some(own) => self.store.read_own(txn, key, own),
+                None if txn.is_future(key) && self.store.foresees() => {
+                    self.last_value += 1;
+                    txn.foreseen.push((key, self.last_value));
+                    self.last_value
+                }
                 None => self.store.read(txn, key),
             },
             Action::Write => {
-                self.last_value += 1;
-                self.store.write(txn, key, self.last_value)?;
-                self.last_value
+                let value = txn.foretold(key).unwrap_or_else(|| {
+                    self.last_value += 1;
+                    self.last_value
+                });
+                self.store.write(txn, key, value)?;
+                value
             }
         };
         txn.done.push(Done { action, key, value });
@@ -166,6 +155,7 @@ impl<S: Store> Clients<S> {
         }
         txn.plan.clear();
         txn.done.clear();
+        txn.foreseen.clear();
         txn.stamps.clear();
     }
 }

@@ -23,12 +23,14 @@ pub mod conformance;
 mod database;
 mod drive;
 mod keys;
+pub mod matrix;
 mod parameters;
 mod plan;
 mod preset;
 mod random;
 mod record;
 mod recorder;
+mod simulated;
 mod store;
 mod workload;
 
@@ -45,4 +47,5 @@ pub use parameters::{
 };
 pub use preset::{PRESETS, Preset, preset};
 pub use recorder::{Log, SessionLog};
+pub use simulated::{BUGS, Bug, BugRow, Simulated};
 pub use workload::{Client, Workload};

@@ -1,6 +1,7 @@
 //! What is generated: the clients, their transactions and the store's level.
 
 use crate::anomaly::Anomaly;
+use crate::simulated::Bug;
 use std::fmt;
 
 /// Everything a generated history depends on.
@@ -27,6 +28,8 @@ pub struct Parameters {
     pub times: Times,
     /// What becomes of transactions that the store refuses.
     pub aborts: Aborts,
+    /// What the store gets wrong now and then.
+    pub bug: Option<Bug>,
     /// A fault after the last transaction, on keys of its own.
     pub anomaly: Option<Anomaly>,
     /// Chooses one of the histories that the other parameters allow.
@@ -141,6 +144,17 @@ impl Isolation {
         Isolation::Serializable,
     ];
 
+    /// Whether its store lets everybody see the versions of a key in one order, as lists
+    /// must have it.
+    pub const fn has_one_order(self) -> bool {
+        !matches!(self, Isolation::ReadUncommitted | Isolation::ReadAtomic | Isolation::Causal)
+    }
+
+    /// The level of this name.
+    pub fn by_name(name: &str) -> Option<Isolation> {
+        Isolation::ALL.into_iter().find(|isolation| isolation.name() == name)
+    }
+
     /// The level's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -243,11 +257,7 @@ impl Parameters {
                            the simulated database has none";
             return Err(ParameterError::new(message));
         }
-        let diverging = matches!(
-            self.isolation,
-            Isolation::ReadUncommitted | Isolation::ReadAtomic | Isolation::Causal
-        );
-        if self.kind == TxnKind::ListAppend && diverging {
+        if self.kind == TxnKind::ListAppend && !self.isolation.has_one_order() {
             return Err(ParameterError::new(format!(
                 "expected serializable, snapshot-isolation or read-committed for lists, found {}: \
                  its readers may disagree on the order of elements, which lists never do",

@@ -28,6 +28,7 @@ const BASE: Parameters = Parameters {
     isolation: Isolation::SnapshotIsolation,
     times: Times::None,
     aborts: Aborts::LeftOut,
+    bug: None,
     anomaly: None,
     seed: 1,
 };

@@ -19,6 +19,7 @@ const SMALL: Parameters = Parameters {
     isolation: Isolation::Serializable,
     times: Times::Transactions,
     aborts: Aborts::Recorded,
+    bug: None,
     anomaly: None,
     seed: 1,
 };

@@ -25,6 +25,7 @@ const MEDIUM: Parameters = Parameters {
     isolation: Isolation::Serializable,
     times: Times::Transactions,
     aborts: Aborts::Recorded,
+    bug: None,
     anomaly: None,
     seed: 1,
 };

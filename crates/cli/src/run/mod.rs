@@ -14,6 +14,7 @@ use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
 use isolde_harness::{Address, Claim, Database, Parameters, Workload};
 use outcome::Outcome;
+pub(crate) use record::prefix;
 use record::{Recorded, Recording};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -114,7 +115,7 @@ fn usage(message: &str) -> Failure {
 }
 
 /// A flag that Ctrl-C sets. The second Ctrl-C ends the program at once.
-fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -126,7 +127,7 @@ fn interruption() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// The claim of this isolation setting, in whatever way its words are put together.
-fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, Failure> {
+pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, Failure> {
     let wanted = isolation.unwrap_or_else(|| database.default_isolation());
     let wanted = wanted.trim().to_ascii_lowercase().replace([' ', '_'], "-");
     let found = database.claims().iter().find(|claim| claim.isolation == wanted);

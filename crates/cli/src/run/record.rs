@@ -114,7 +114,7 @@ fn tell(counts: Counts, elapsed: Duration, terminal: bool) {
 }
 
 /// What the names of our tables begin with, different for each run.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("isolde_{:x}_{:x}_", now.as_nanos() & 0xff_ffff_ffff, std::process::id())
 }

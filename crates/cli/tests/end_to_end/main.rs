@@ -4,6 +4,10 @@ mod check;
 mod elle;
 mod given_orders;
 mod input;
+#[path = "../../../drivers/tests/install/mod.rs"]
+mod install;
+mod key_value;
+mod matrix;
 mod other_commands;
 mod run;
 mod schema;

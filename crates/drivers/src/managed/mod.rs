@@ -3,6 +3,7 @@
 //! One file for each: which programs, with which settings, and when they are ready. What all
 //! of them need is in `server.rs`.
 
+pub(crate) mod etcd;
 #[cfg(feature = "mysql")]
 pub(crate) mod galera;
 #[cfg(feature = "mysql")]
@@ -11,6 +12,7 @@ pub(crate) mod mariadb;
 pub(crate) mod postgres;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_standby;
+pub(crate) mod redis;
 pub(crate) mod server;
 
 use isolde_harness::{Claim, Database, Endpoint, Failure, Needs, RequestKind, Session, Style};

@@ -8,6 +8,7 @@ use super::{Conflict, OpenTxn, Store};
 use crate::random::Random;
 
 /// See the module's documentation.
+#[derive(Default)]
 pub(crate) struct InPlace {
     cells: Vec<Cell>,
 }
@@ -21,23 +22,21 @@ struct Cell {
 
 const NOBODY: u32 = u32::MAX;
 
-impl InPlace {
-    pub(crate) fn new(keys: u32) -> Self {
-        InPlace { cells: vec![Cell { value: 0, owner: NOBODY }; keys as usize] }
-    }
-}
-
 impl Store for InPlace {
     fn begin(&mut self, txn: &mut OpenTxn, _: &mut Random) {
         txn.replaced.clear();
     }
 
     fn read(&mut self, _: &OpenTxn, key: u32) -> u32 {
-        self.cells[key as usize].value
+        self.cells.get(key as usize).map_or(0, |cell| cell.value)
     }
 
     fn write(&mut self, txn: &mut OpenTxn, key: u32, value: u32) -> Result<(), Conflict> {
-        let cell = &mut self.cells[key as usize];
+        let place = key as usize;
+        if self.cells.len() <= place {
+            self.cells.resize(place + 1, Cell { value: 0, owner: NOBODY });
+        }
+        let cell = &mut self.cells[place];
         if cell.owner != NOBODY && cell.owner != txn.session {
             return Err(Conflict);
         }

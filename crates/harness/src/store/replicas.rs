@@ -24,77 +24,86 @@ pub(crate) enum Delivery {
     Eager,
 }
 
-const REPLICAS: usize = 4;
+/// How many there are.
+pub(crate) const REPLICAS: usize = 4;
 /// How often a beginning transaction makes its replica ask another one for news.
 const NEWS_CHANCE: f64 = 0.125;
 
+/// How many commits of each replica a replica, or a snapshot of it, has.
+pub(crate) type Known = [u32; REPLICAS];
+
 /// See the module's documentation.
 pub(crate) struct Replicas {
-    replicas: [Replica; REPLICAS],
+    all: [Replica; REPLICAS],
+    /// The write with the largest stamp of each key.
+    latest: Vec<u32>,
+    writes: Vec<Write>,
     delivery: Delivery,
 }
 
+#[derive(Default)]
 struct Replica {
-    cells: Vec<Cell>,
     /// The largest stamp it has.
     clock: u32,
-    /// How many commits of each replica it has; its own included.
-    has: [u32; REPLICAS],
+    /// What it has, its own commits included.
+    has: Known,
     /// Its own commits, in order.
     commits: Vec<Commit>,
-    /// The writes of its commits.
-    writes: Vec<(u32, u32)>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Cell {
+#[derive(Clone, Copy)]
+struct Write {
+    /// The write of the key with the next smaller stamp, or [`NO_WRITE`].
+    previous: u32,
     value: u32,
     stamp: u32,
+    /// Which commit of its replica it belongs to, from 1.
+    commit: u32,
 }
+
+const NO_WRITE: u32 = u32::MAX;
 
 struct Commit {
     stamp: u32,
     /// What its replica had before it.
-    needs: [u32; REPLICAS],
-    /// Where its writes end.
-    end: u32,
+    needs: Known,
 }
 
 impl Replicas {
-    pub(crate) fn new(keys: u32, delivery: Delivery) -> Self {
-        let replica = || Replica {
-            cells: vec![Cell::default(); keys as usize],
-            clock: 0,
-            has: [0; REPLICAS],
-            commits: Vec::new(),
-            writes: Vec::new(),
-        };
-        Replicas { replicas: [(); REPLICAS].map(|()| replica()), delivery }
+    pub(crate) fn new(delivery: Delivery) -> Self {
+        let all = [(); REPLICAS].map(|()| Replica::default());
+        Replicas { all, latest: Vec::new(), writes: Vec::new(), delivery }
     }
 
     fn exchange(&mut self, to: usize, from: usize) {
-        let [reader, source] = self.replicas.get_disjoint_mut([to, from]).expect("two replicas");
+        let [reader, source] = self.all.get_disjoint_mut([to, from]).expect("two replicas");
         for commit in &source.commits[reader.has[from] as usize..] {
             let ready = commit.needs.iter().zip(&reader.has).all(|(needed, has)| needed <= has);
             if self.delivery == Delivery::Causal && !ready {
                 break;
             }
-            let number = reader.has[from] as usize;
-            let start = number.checked_sub(1).map_or(0, |last| source.commits[last].end);
-            for &(key, value) in &source.writes[start as usize..commit.end as usize] {
-                reader.store(key, Cell { value, stamp: commit.stamp });
-            }
             reader.clock = reader.clock.max(commit.stamp);
             reader.has[from] += 1;
         }
     }
-}
 
-impl Replica {
-    fn store(&mut self, key: u32, cell: Cell) {
-        let held = &mut self.cells[key as usize];
-        if held.stamp <= cell.stamp {
-            *held = cell;
+    /// Puts a write in its place among those of its key.
+    fn store(&mut self, key: u32, mut write: Write) {
+        let place = key as usize;
+        if self.latest.len() <= place {
+            self.latest.resize(place + 1, NO_WRITE);
+        }
+        let number = self.writes.len() as u32;
+        let (mut later, mut next) = (NO_WRITE, self.latest[place]);
+        while next != NO_WRITE && self.writes[next as usize].stamp > write.stamp {
+            (later, next) = (next, self.writes[next as usize].previous);
+        }
+        write.previous = next;
+        self.writes.push(write);
+        if later == NO_WRITE {
+            self.latest[place] = number;
+        } else {
+            self.writes[later as usize].previous = number;
         }
     }
 }
@@ -110,13 +119,20 @@ impl Store for Replicas {
             let other = random.below(REPLICAS as u32 - 1) as usize;
             self.exchange(home, (home + 1 + other) % REPLICAS);
         }
-        let cells = &self.replicas[home].cells;
-        txn.decided.clear();
-        txn.decided.extend(txn.plan.iter().map(|intent| cells[intent.key as usize].value));
+        txn.known = self.all[home].has;
     }
 
-    fn read(&mut self, txn: &OpenTxn, _: u32) -> u32 {
-        txn.decided[txn.done.len()]
+    fn read(&mut self, txn: &OpenTxn, key: u32) -> u32 {
+        let mut number = self.latest.get(key as usize).copied().unwrap_or(NO_WRITE);
+        while number != NO_WRITE {
+            let write = self.writes[number as usize];
+            // The last bits of a stamp are the replica.
+            if write.commit <= txn.known[write.stamp as usize % REPLICAS] {
+                return write.value;
+            }
+            number = write.previous;
+        }
+        0
     }
 
     fn write(&mut self, _: &mut OpenTxn, _: u32, _: u32) -> Result<(), Conflict> {
@@ -125,17 +141,16 @@ impl Store for Replicas {
 
     fn commit(&mut self, txn: &OpenTxn) -> Result<(), Conflict> {
         let home = home(txn);
-        let replica = &mut self.replicas[home];
+        let replica = &mut self.all[home];
         // Times below 2^30, with the replica in the last bits: no two are equal.
         let stamp = (replica.clock / REPLICAS as u32 + 1) * REPLICAS as u32 + home as u32;
-        for (key, value) in txn.writes() {
-            replica.store(key, Cell { value, stamp });
-            replica.writes.push((key, value));
-        }
-        let (needs, end) = (replica.has, replica.writes.len() as u32);
+        replica.commits.push(Commit { stamp, needs: replica.has });
         replica.clock = stamp;
         replica.has[home] += 1;
-        replica.commits.push(Commit { stamp, needs, end });
+        let commit = replica.has[home];
+        for (key, value) in txn.writes() {
+            self.store(key, Write { previous: NO_WRITE, value, stamp, commit });
+        }
         Ok(())
     }
 

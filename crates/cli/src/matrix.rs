@@ -1,0 +1,370 @@
+//! `isolde matrix`: which anomalies each isolation setting of a database prevents.
+//!
+//! Every template is run step by step at every setting, recorded, and judged by the
+//! checker: the anomaly is possible if the history violates a level that forbids it.
+
+use crate::exit::{Failure, Status};
+use crate::run::{interruption, prefix};
+use crate::{check, out};
+use clap::ValueEnum;
+use isolde::{Level, Limits, Verdict};
+use isolde_drivers::DEFAULT_TARGET;
+use isolde_harness::matrix::{self, Happened, StepOutcome, TEMPLATES, Template};
+use isolde_harness::{Address, Claim, Database, Log, Needs, Style};
+use isolde_history::Index;
+use isolde_history::format::{self, ReadOptions};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Options of `isolde matrix`.
+#[derive(clap::Args)]
+#[command(after_help = templates())]
+pub(crate) struct Arguments {
+    /// The database: a name or a URL, as for `isolde run` [default: sqlite]
+    target: Option<String>,
+    /// Only this isolation setting; may be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    isolation: Vec<String>,
+    /// Only this anomaly; may be given several times [default: all]
+    #[arg(long, value_name = "NAME", value_parser = parse_template)]
+    only: Vec<&'static Template>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: MatrixFormat,
+    /// Keep the histories in this folder, which must not exist [default: they are not kept]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MatrixFormat {
+    Text,
+    Json,
+    Markdown,
+}
+
+fn templates() -> String {
+    let width = TEMPLATES.iter().map(|template| template.name.len()).max().unwrap_or(0);
+    let mut text = String::from("Anomalies:\n");
+    for template in TEMPLATES {
+        writeln!(text, "  {:width$}  {}", template.name, template.title).expect("a string grows");
+    }
+    text
+}
+
+fn parse_template(name: &str) -> Result<&'static Template, String> {
+    let found = TEMPLATES.iter().find(|template| template.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = TEMPLATES.iter().map(|template| template.name).collect();
+        format!("expected one of {}, found `{name}`", names.join(", "))
+    })
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::Usage(format!("matrix: {message}"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
+    let address = Address::parse(target).map_err(|message| usage(&message))?;
+    let stop = interruption()?;
+    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let claims = claims(database.as_ref(), &arguments.isolation)?;
+    if database.style() == Style::Whole {
+        return Err(usage(&format!(
+            "expected a database that takes transactions request by request, found {address}"
+        )));
+    }
+    let templates: Vec<&Template> =
+        if arguments.only.is_empty() { TEMPLATES.iter().collect() } else { arguments.only.clone() };
+    let folder = Folder::create(arguments.output.as_deref())?;
+    let mut requests: Vec<_> = templates.iter().flat_map(|template| template.requests()).collect();
+    requests.retain(|&kind| database.supports(kind));
+    requests.sort_unstable();
+    requests.dedup();
+    let prepared = database.prepare(&Needs { prefix: prefix(), requests });
+    let filled = prepared.map_err(|failure| usage(&failure.to_string())).and_then(|()| {
+        let mut rows = Vec::new();
+        for claim in &claims {
+            let row = Row::fill(database.as_ref(), claim, &templates, rows.len(), &folder.path);
+            rows.push(row?);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(rows)
+    });
+    let cleaned = database.clean_up();
+    let matrix = Matrix {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        database: database.name().to_owned(),
+        database_version: database.version(),
+        target: address.to_string(),
+        isolations: filled?,
+    };
+    cleaned.map_err(|failure| usage(&format!("cannot clean up: {failure}")))?;
+    out(&match arguments.format {
+        MatrixFormat::Text => matrix.to_text(),
+        MatrixFormat::Markdown => matrix.to_markdown(),
+        MatrixFormat::Json => isolde_report::to_json(&matrix) + "\n",
+    })?;
+    Ok(matrix.status())
+}
+
+/// The claims of these settings, or all.
+fn claims(database: &dyn Database, wanted: &[String]) -> Result<Vec<Claim>, Failure> {
+    if wanted.is_empty() {
+        return Ok(database.claims().to_vec());
+    }
+    wanted.iter().map(|name| crate::run::claim(database, Some(name))).collect()
+}
+
+/// Where the histories lie; removed in the end unless the user named it.
+struct Folder {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Folder {
+    fn create(wanted: Option<&Path>) -> Result<Folder, Failure> {
+        let path = wanted.map_or_else(
+            || {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let name = format!("isolde-matrix-{}-{:x}", std::process::id(), now.as_nanos());
+                std::env::temp_dir().join(name)
+            },
+            Path::to_owned,
+        );
+        std::fs::create_dir(&path).map_err(|error| {
+            usage(&format!("cannot create the folder {}: {error}", path.display()))
+        })?;
+        Ok(Folder { path, is_temporary: wanted.is_none() })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// What `--format json` prints.
+#[derive(Serialize)]
+struct Matrix {
+    schema: u32,
+    version: &'static str,
+    database: String,
+    database_version: String,
+    target: String,
+    isolations: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    isolation: String,
+    promises: Vec<String>,
+    anomalies: Vec<Cell>,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    name: &'static str,
+    title: &'static str,
+    forbidden_by: &'static str,
+    result: CellResult,
+    /// Whether what the setting promises forbids the anomaly, which is possible.
+    broken_promise: bool,
+    /// Whether a step had to wait.
+    blocked: bool,
+    /// Reasons why transactions were aborted, by others than their clients.
+    aborted: Vec<String>,
+    /// Anomalies that the checker found.
+    found: Vec<&'static str>,
+    steps: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum CellResult {
+    Prevented,
+    Possible,
+    Unknown,
+    NotApplicable,
+}
+
+impl Row {
+    fn fill(
+        database: &dyn Database,
+        claim: &Claim,
+        templates: &[&'static Template],
+        number: usize,
+        folder: &Path,
+    ) -> Result<Row, Failure> {
+        let mut anomalies = Vec::new();
+        for (place, template) in templates.iter().enumerate() {
+            let first_key = (number * templates.len() + place) as u64 * Template::KEYS;
+            anomalies.push(Cell::fill(database, claim, template, first_key, folder)?);
+        }
+        Ok(Row { isolation: claim.isolation.clone(), promises: claim.promises.clone(), anomalies })
+    }
+}
+
+impl Cell {
+    fn fill(
+        database: &dyn Database,
+        claim: &Claim,
+        template: &'static Template,
+        first_key: u64,
+        folder: &Path,
+    ) -> Result<Cell, Failure> {
+        let mut cell = Cell {
+            name: template.name,
+            title: template.title,
+            forbidden_by: template.forbidden_by,
+            result: CellResult::NotApplicable,
+            broken_promise: false,
+            blocked: false,
+            aborted: Vec::new(),
+            found: Vec::new(),
+            steps: Vec::new(),
+        };
+        if !template.requests().iter().all(|&kind| database.supports(kind)) {
+            return Ok(cell);
+        }
+        let path = folder.join(format!("{}-{}.log", claim.isolation, template.name));
+        let log = Log::create(&path)
+            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
+        let outcomes = matrix::run(database, claim, template, first_key, &log)
+            .map_err(|error| usage(&format!("{}: {error}", template.name)))?;
+        cell.describe(&outcomes);
+        let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
+        cell.judge(&path, level)?;
+        let promised = |name: &String| {
+            let promise = Level::parse(name);
+            promise.is_some_and(|it| it == level || it.weaker_than().contains(&level))
+        };
+        cell.broken_promise =
+            cell.result == CellResult::Possible && claim.promises.iter().any(promised);
+        Ok(cell)
+    }
+
+    fn describe(&mut self, outcomes: &[StepOutcome]) {
+        for outcome in outcomes {
+            self.blocked |= outcome.blocked;
+            let end = match &outcome.happened {
+                Happened::Done => String::new(),
+                Happened::Answered(answer) => format!(": {answer:?}"),
+                Happened::Failed(failure) => {
+                    self.aborted.push(failure.reason().to_owned());
+                    format!(": {failure}")
+                }
+                Happened::LeftOut => ": left out".to_owned(),
+            };
+            let waited = if outcome.blocked { " (blocked)" } else { "" };
+            self.steps.push(format!("{} {}{waited}{end}", outcome.session, outcome.step));
+        }
+    }
+
+    /// Checks the history against the level that forbids the anomaly.
+    fn judge(&mut self, path: &Path, level: Level) -> Result<(), Failure> {
+        let options = ReadOptions { memory_max: None, initial: None };
+        let (history, _) = format::read_detected(format::open(path)?, options)?;
+        let index = Index::new(&history);
+        let verdicts = isolde::check(&history, &index, &[level], &Limits::NONE);
+        self.result = match verdicts.into_iter().next() {
+            Some((_, Verdict::Satisfied(_))) => CellResult::Prevented,
+            Some((_, Verdict::Violated(violated))) => {
+                self.found = violated.anomalies.iter().map(|it| it.kind.name()).collect();
+                CellResult::Possible
+            }
+            _ => CellResult::Unknown,
+        };
+        Ok(())
+    }
+
+    fn shown(&self) -> String {
+        let sign = match self.result {
+            CellResult::Prevented => "✓",
+            CellResult::Possible => "—",
+            CellResult::Unknown => "?",
+            CellResult::NotApplicable => "·",
+        };
+        let mut text = sign.to_owned();
+        if self.blocked {
+            text.push('w');
+        }
+        if !self.aborted.is_empty() {
+            text.push('a');
+        }
+        if self.broken_promise {
+            text.push('!');
+        }
+        text
+    }
+}
+
+const LEGEND: &str = "✓ prevented, — possible, ? not decided, · cannot be tried; \
+                      w a step had to wait, a a transaction was aborted, ! promised otherwise";
+
+impl Matrix {
+    fn status(&self) -> Status {
+        let cells = || self.isolations.iter().flat_map(|row| &row.anomalies);
+        if cells().any(|cell| cell.broken_promise) {
+            Status::Violated
+        } else if cells().any(|cell| cell.result == CellResult::Unknown) {
+            Status::Unknown
+        } else {
+            Status::Satisfied
+        }
+    }
+
+    fn head(&self) -> Vec<&'static str> {
+        let first = self.isolations.first();
+        first.map(|row| row.anomalies.iter().map(|cell| cell.name).collect()).unwrap_or_default()
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("{} {}\n\n", self.database, self.database_version);
+        let first = self.isolations.iter().map(|row| row.isolation.len()).max().unwrap_or(0);
+        let mut line = |name: &str, cells: Vec<String>| {
+            let mut line = format!("{name:first$}");
+            for (cell, head) in cells.iter().zip(self.head()) {
+                write!(line, "  {cell:width$}", width = head.len().max(3)).expect("a string grows");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        };
+        line("", self.head().into_iter().map(str::to_owned).collect());
+        for row in &self.isolations {
+            line(&row.isolation, row.anomalies.iter().map(Cell::shown).collect());
+        }
+        write!(text, "\n{LEGEND}\n").expect("a string grows");
+        text
+    }
+
+    fn to_markdown(&self) -> String {
+        let head = self.head();
+        let mut text = format!("| {} {} |", self.database, self.database_version);
+        for name in &head {
+            write!(text, " {name} |").expect("a string grows");
+        }
+        text.push_str("\n|---|");
+        text.push_str(&":-:|".repeat(head.len()));
+        text.push('\n');
+        for row in &self.isolations {
+            write!(text, "| {} |", row.isolation).expect("a string grows");
+            for cell in &row.anomalies {
+                write!(text, " {} |", cell.shown()).expect("a string grows");
+            }
+            text.push('\n');
+        }
+        write!(text, "\n{LEGEND}\n").expect("a string grows");
+        text
+    }
+}

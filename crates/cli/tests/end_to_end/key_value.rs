@@ -1,0 +1,71 @@
+//! `isolde run` on key-value stores, whose servers are installed if they are missing, and on
+//! the simulated database.
+
+use crate::install::{self, Needed};
+use crate::support::Folder;
+
+const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
+const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
+
+/// The exit status and the verdicts of a run.
+fn verdict(arguments: &str) -> (i32, String) {
+    let run = Folder::with(&[]).isolde(&format!("run {arguments} --output out --quiet"));
+    (run.status, run.stdout + &run.stderr)
+}
+
+fn satisfied(arguments: &str, level: &str) {
+    let found = verdict(&format!("{arguments} --level {level}"));
+    assert_eq!(found, (0, format!("{level}: satisfied\n")), "{arguments}");
+}
+
+fn violated(arguments: &str, level: &str) {
+    let found = verdict(&format!("{arguments} --level {level}"));
+    assert_eq!(found, (1, format!("{level}: violated\n")), "{arguments}");
+}
+
+/// Single reads and writes of few keys, which show what is stale.
+const STALE: &str = "--preset YCSB-A --sessions 10 --keys 5 --transactions 3000";
+
+#[test]
+fn redis_is_strict_serializable_and_its_replica_is_stale() {
+    if !install::is_there(&REDIS) {
+        return;
+    }
+    satisfied("redis --transactions 2000", "strict-serializable");
+    satisfied("redis --preset list-append --transactions 1000", "strict-serializable");
+    let stale = format!("redis+replica {STALE} --until-violation --duration 60s");
+    violated(&stale, "strict-serializable");
+    satisfied(&format!("redis+replica {STALE}"), "session-serializable");
+}
+
+#[test]
+fn etcd_is_strict_serializable_and_its_serializable_reads_are_stale() {
+    if !install::is_there(&ETCD) {
+        return;
+    }
+    satisfied("etcd --transactions 500", "strict-serializable");
+    let local = format!("etcd+cluster --isolation serializable-reads {STALE}");
+    violated(&format!("{local} --until-violation --duration 60s"), "strict-serializable");
+    satisfied(&local, "session-serializable");
+}
+
+#[test]
+fn the_simulated_database_keeps_its_levels_and_a_bug_breaks_them() {
+    for (level, promise) in [
+        ("read-uncommitted", "read-uncommitted"),
+        ("read-committed", "read-committed"),
+        ("read-atomic", "read-atomic"),
+        ("causal", "causal"),
+        ("snapshot-isolation", "strong-snapshot-isolation"),
+        ("serializable", "strict-serializable"),
+    ] {
+        satisfied(&format!("sim://{level} --keys 6 --transactions 1000"), promise);
+    }
+    // Those that show however the clients meet.
+    for bug in ["thin-air-read", "future-read", "not-my-own-write", "session-guarantee-violation"] {
+        violated(
+            &format!("sim://serializable?bug={bug} --keys 6 --transactions 1000"),
+            "strict-serializable",
+        );
+    }
+}

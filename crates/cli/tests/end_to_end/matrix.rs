@@ -1,0 +1,67 @@
+//! `isolde matrix` on databases that need no server.
+
+use crate::support::{Folder, printed, refused};
+use serde_json::Value;
+
+const LEGEND: &str = "\n✓ prevented, — possible, ? not decided, · cannot be tried; w a step had to \
+                      wait, a a transaction was aborted, ! promised otherwise\n";
+
+#[test]
+fn every_level_prevents_what_it_forbids_and_no_more() {
+    let matrix = Folder::with(&[]).isolde("matrix sim --format markdown");
+    let expected = format!(
+        "| simulated database {} | G0 | G1a | G1b | G1c | OTV | P2 | PMP | PMP-write | P4 | P4-list | \
+         G-single | G-single-range | G-single-write | causality | long-fork | G2-item | G2 | read-only |\n\
+         |---|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:-:|\n\
+         | read-uncommitted | · | — | — | — | ✓a | — | — | — | ✓a | · | — | — | — | — | — | — | — | — |\n\
+         | read-committed | · | ✓ | ✓ | ✓ | ✓ | — | — | — | — | · | — | — | — | — | — | — | — | — |\n\
+         | read-atomic | · | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | — | · | ✓ | ✓ | ✓ | ✓ | ✓ | — | — | — |\n\
+         | causal | · | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | — | · | ✓ | ✓ | ✓ | ✓ | ✓ | — | — | — |\n\
+         | snapshot-isolation | · | ✓ | ✓ | ✓ | ✓a | ✓ | ✓ | ✓ | ✓a | · | ✓ | ✓ | ✓ | ✓ | ✓ | — | — | — |\n\
+         | serializable | · | ✓ | ✓ | ✓a | ✓a | ✓ | ✓ | ✓ | ✓a | · | ✓ | ✓ | ✓ | ✓ | ✓ | ✓a | ✓a | ✓a |\n\
+         {LEGEND}",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(matrix, printed(0, &expected));
+}
+
+#[test]
+fn waiting_is_seen() {
+    let matrix = Folder::with(&[]).isolde("matrix sqlite --only G0 --only G2-item");
+    let table = matrix.stdout.split_once('\n').expect("a line with the version").1;
+    let expected = format!("\n              G0   G2-item\nserializable  ✓w   ✓a\n{LEGEND}");
+    assert_eq!((matrix.status, table, matrix.stderr.as_str()), (0, expected.as_str(), ""));
+}
+
+#[test]
+fn a_phantom_breaks_a_promise() {
+    let folder = Folder::with(&[]);
+    let matrix = folder
+        .isolde("matrix sim://serializable?bug=phantom --only G2 --format json --output kept");
+    assert_eq!((matrix.status, matrix.stderr.as_str()), (1, ""));
+    let json: Value = serde_json::from_str(&matrix.stdout).expect("JSON");
+    let cell = &json["isolations"][0]["anomalies"][0];
+    assert_eq!(cell["result"], "possible");
+    assert_eq!(cell["broken_promise"], true);
+    assert_eq!(cell["found"], serde_json::json!(["predicate-anti-dependency-cycle"]));
+    // The history is one like any other.
+    let checked = folder.isolde("check kept/serializable-G2.log --level serializable --quiet");
+    assert_eq!(checked.status, 1);
+    let without = folder.isolde("matrix sim://serializable --only G2");
+    assert_eq!(without.status, 0);
+}
+
+#[test]
+fn what_cannot_be_stepped_or_is_not_there_is_refused() {
+    let folder = Folder::with(&[]);
+    assert_eq!(
+        folder.isolde("matrix sim://serializable?bug=future-read"),
+        refused(
+            "isolde: matrix: expected a database that takes transactions request by request, \
+             found sim://serializable?bug=future-read\n"
+        )
+    );
+    let wrong = folder.isolde("matrix sqlite --isolation chaos");
+    assert_eq!(wrong.status, 3);
+    assert!(wrong.stderr.contains("found `chaos`"), "{}", wrong.stderr);
+}

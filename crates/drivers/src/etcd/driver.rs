@@ -1,0 +1,203 @@
+//! Driving etcd: which servers there are, and how transactions are made.
+//!
+//! A transaction reads at once and remembers the revisions of what it read; its end is one
+//! `txn` that compares them and does all writes, or nothing (`interactive.rs`). With
+//! `?style=txn` a whole transaction is one `txn` (`whole.rs`).
+//!
+//! The isolation setting is the kind of reads. Linearizable ones ask the whole cluster;
+//! serializable ones ask only the server that the session is connected to, whose state may
+//! be that of a moment ago.
+
+use super::errors::{Asked, broken, lacks, succeeded};
+use super::http::Connection;
+use super::interactive::InteractiveSession;
+use super::message::{encoded, read_range};
+use super::whole::WholeSession;
+use crate::{Target, managed, network};
+use isolde_harness::{
+    Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
+    SnapshotPoint, Style,
+};
+use serde_json::{Value, json};
+
+/// How etcd is reached.
+pub(crate) const TARGET: Target = Target {
+    schemes: &["etcd"],
+    title: "etcd, by reads and a comparing txn, or one txn by ?style=txn; without a URL, a private one",
+    example: "etcd://user@host:2379,host:2379",
+    open,
+};
+
+const DEFAULT_PORT: u16 = 2379;
+pub(super) const LINEARIZABLE: &str = "linearizable-reads";
+pub(super) const SERIALIZABLE: &str = "serializable-reads";
+
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if address.is_bare { managed::etcd::open() } else { open_at(address) }
+}
+
+/// Opens servers that exist.
+pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    let style = match address.option("style") {
+        None | Some("interactive") => Style::Interactive,
+        Some("txn") => Style::Whole,
+        Some(other) => {
+            return Err(Failure::Refused(format!(
+                "expected style interactive or txn, found {other}"
+            )));
+        }
+    };
+    if let Some((name, _)) = address.options.iter().find(|option| option.0 != "style") {
+        return Err(Failure::Refused(format!("expected the option style, found {name}")));
+    }
+    let mut servers: Vec<(String, u16)> =
+        address.hosts.iter().map(|host| host.with_port(DEFAULT_PORT)).collect();
+    if servers.is_empty() {
+        servers.push(("127.0.0.1".to_owned(), DEFAULT_PORT));
+    }
+    let endpoint = |(host, port): &(String, u16)| Endpoint {
+        name: format!("{host}:{port}"),
+        access: Access::ReadWrite,
+    };
+    let mut etcd = Etcd {
+        endpoints: servers.iter().map(endpoint).collect(),
+        servers,
+        login: address.user.clone().zip(address.password.clone()),
+        version: String::new(),
+        // A session's server has done what the session was told to be done.
+        claims: vec![
+            Claim::new(SERIALIZABLE, &["session-serializable"], SnapshotPoint::FirstRequest),
+            Claim::new(LINEARIZABLE, &["strict-serializable"], SnapshotPoint::Begin),
+        ],
+        style,
+        prefix: String::new(),
+    };
+    for place in 0..etcd.servers.len() {
+        let mut connection = etcd.connection(place).map_err(network::unreachable)?;
+        let status = asked(&mut connection, "/v3/maintenance/status", &json!({}))
+            .map_err(network::unreachable)?;
+        let version = status.get("version").and_then(Value::as_str);
+        version.ok_or_else(|| lacks("a version"))?.clone_into(&mut etcd.version);
+    }
+    Ok(Box::new(etcd))
+}
+
+struct Etcd {
+    servers: Vec<(String, u16)>,
+    endpoints: Vec<Endpoint>,
+    login: Option<(String, String)>,
+    version: String,
+    claims: Vec<Claim>,
+    style: Style,
+    /// Empty if nothing was prepared.
+    prefix: String,
+}
+
+/// The answer to a message that changes nothing that matters.
+pub(super) fn asked(
+    connection: &mut Connection,
+    path: &str,
+    message: &Value,
+) -> Result<Value, Failure> {
+    let answered = connection.post(path, message).map_err(|error| broken(&error, Asked::ToRead))?;
+    succeeded(answered, Asked::ToRead)
+}
+
+/// The first key after all that begin like this.
+fn end_of(prefix: &str) -> String {
+    // Prefixes end in an underscore, which the backquote follows.
+    format!("{}`", prefix.strip_suffix('_').unwrap_or(prefix))
+}
+
+impl Etcd {
+    fn connection(&self, endpoint: usize) -> Result<Connection, Failure> {
+        let (host, port) = &self.servers[endpoint];
+        let mut connection = Connection::open(host, *port)?;
+        if let Some((user, password)) = &self.login {
+            let message = json!({ "name": user, "password": password });
+            let answer = asked(&mut connection, "/v3/auth/authenticate", &message)?;
+            let token = answer.get("token").and_then(Value::as_str);
+            connection.authorize(token.ok_or_else(|| lacks("a token"))?);
+        }
+        Ok(connection)
+    }
+}
+
+impl Database for Etcd {
+    fn name(&self) -> &'static str {
+        "etcd"
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    fn default_isolation(&self) -> &'static str {
+        LINEARIZABLE
+    }
+
+    fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn supports(&self, kind: RequestKind) -> bool {
+        use RequestKind::{CompareAndSet, Range, Read, Write};
+        // What one transaction computes from what it reads, etcd cannot express.
+        self.style == Style::Interactive || matches!(kind, Read | Write | Range | CompareAndSet)
+    }
+
+    fn style(&self) -> Style {
+        self.style
+    }
+
+    fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
+        let mut connection = self.connection(0)?;
+        // Taken and looked at in one step, so that of two runs one is refused.
+        let owner = encoded(format!("{}owner", needs.prefix).as_bytes());
+        let (first, end) = (&needs.prefix, end_of(&needs.prefix));
+        let message = json!({
+            "compare": [{
+                "target": "CREATE", "result": "EQUAL", "create_revision": "0",
+                "key": encoded(first.as_bytes()), "range_end": encoded(end.as_bytes()),
+            }],
+            "success": [{ "request_put": { "key": owner, "value": "" } }],
+        });
+        let answer = asked(&mut connection, "/v3/kv/txn", &message)?;
+        if answer.get("succeeded").and_then(Value::as_bool) != Some(true) {
+            return Err(Failure::Refused(format!("keys {first}* exist already")));
+        }
+        self.prefix.clone_from(&needs.prefix);
+        Ok(())
+    }
+
+    fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
+        let connection = self.connection(endpoint)?;
+        let is_local = isolation == SERIALIZABLE;
+        Ok(match self.style {
+            Style::Interactive => {
+                Box::new(InteractiveSession::new(connection, &self.prefix, is_local))
+            }
+            Style::Whole => Box::new(WholeSession::new(connection, &self.prefix, is_local)),
+        })
+    }
+
+    fn clean_up(&mut self) -> Result<(), Failure> {
+        let prefix = std::mem::take(&mut self.prefix);
+        if prefix.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.connection(0)?;
+        let range = read_range(&prefix, &end_of(&prefix));
+        asked(&mut connection, "/v3/kv/deleterange", &range).map(|_| ())
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.clean_up();
+    }
+}

@@ -1,0 +1,170 @@
+//! Messages of etcd's gateway: keys and values are base64, numbers are texts.
+
+use super::errors::lacks;
+use isolde_harness::Failure;
+use serde_json::{Value, json};
+
+/// A key as etcd has it. Digits are padded, so that the order of keys is that of numbers.
+pub(super) fn register(prefix: &str, key: u64) -> String {
+    format!("{prefix}r{key:020}")
+}
+
+/// The key of a list.
+pub(super) fn list(prefix: &str, key: u64) -> String {
+    format!("{prefix}l{key:020}")
+}
+
+/// Reads one key.
+pub(super) fn read(name: &str) -> Value {
+    json!({ "key": encoded(name.as_bytes()) })
+}
+
+/// Reads all keys from `first` up to and without `end`.
+pub(super) fn read_range(first: &str, end: &str) -> Value {
+    json!({ "key": encoded(first.as_bytes()), "range_end": encoded(end.as_bytes()) })
+}
+
+/// Writes a key, or removes it.
+pub(super) fn change(name: &str, value: Option<&str>) -> Value {
+    let key = encoded(name.as_bytes());
+    match value {
+        Some(value) => {
+            json!({ "request_put": { "key": key, "value": encoded(value.as_bytes()) } })
+        }
+        None => json!({ "request_delete_range": { "key": key } }),
+    }
+}
+
+/// Requires that a key was last changed at this revision; 0 if it must not exist.
+pub(super) fn unchanged(name: &str, revision: u64) -> Value {
+    json!({
+        "target": "MOD",
+        "result": "EQUAL",
+        "key": encoded(name.as_bytes()),
+        "mod_revision": revision.to_string(),
+    })
+}
+
+/// Requires that no key of a range was changed after this revision.
+pub(super) fn unchanged_range(first: &str, end: &str, revision: u64) -> Value {
+    json!({
+        "target": "MOD",
+        "result": "LESS",
+        "key": encoded(first.as_bytes()),
+        "range_end": encoded(end.as_bytes()),
+        "mod_revision": (revision + 1).to_string(),
+    })
+}
+
+/// Requires that a key has this value.
+pub(super) fn has_value(name: &str, value: &str) -> Value {
+    json!({
+        "target": "VALUE",
+        "result": "EQUAL",
+        "key": encoded(name.as_bytes()),
+        "value": encoded(value.as_bytes()),
+    })
+}
+
+/// One key that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) revision: u64,
+}
+
+/// The keys in the answer to a read.
+pub(super) fn found(answer: &Value) -> Result<Vec<Found>, Failure> {
+    let Some(rows) = answer.get("kvs") else { return Ok(Vec::new()) };
+    let rows = rows.as_array().ok_or_else(|| lacks("keys"))?;
+    let row = |row: &Value| {
+        let text = |name: &str| {
+            let encoded = row.get(name).and_then(Value::as_str).unwrap_or_default();
+            decoded(encoded).ok_or_else(|| lacks("base64"))
+        };
+        Ok(Found {
+            name: text("key")?,
+            value: text("value")?,
+            revision: number(row.get("mod_revision")).ok_or_else(|| lacks("a revision"))?,
+        })
+    };
+    rows.iter().map(row).collect()
+}
+
+/// The revision of the whole store when an answer was made.
+pub(super) fn revision(answer: &Value) -> Result<u64, Failure> {
+    let header = answer.get("header").and_then(|header| header.get("revision"));
+    number(header).ok_or_else(|| lacks("the store's revision"))
+}
+
+/// A number that is a text, as the gateway writes those of 64 bits.
+pub(super) fn number(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64(),
+    }
+}
+
+/// The value of a register. What is no number shows as one that nobody wrote.
+pub(super) fn value(text: &str) -> u64 {
+    text.parse().unwrap_or(u64::MAX >> 1)
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes as base64.
+pub(super) fn encoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let mut bits = 0u32;
+        for place in 0..3 {
+            bits = bits << 8 | u32::from(group.get(place).copied().unwrap_or(0));
+        }
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Text from base64.
+fn decoded(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('=');
+    let (mut bits, mut count) = (0u32, 0);
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    for byte in text.bytes() {
+        let digit = DIGITS.iter().position(|&digit| digit == byte)?;
+        bits = bits << 6 | digit as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        // The examples of RFC 4648.
+        for (plain, code) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(encoded(plain.as_bytes()), code);
+            assert_eq!(decoded(code).as_deref(), Some(plain));
+        }
+        assert_eq!(decoded("Zm9?"), None);
+    }
+
+    #[test]
+    fn keys_have_the_order_of_their_numbers() {
+        assert!(register("p_", 9) < register("p_", 10));
+        assert!(register("p_", u64::MAX - 1) < register("p_", u64::MAX));
+    }
+}

@@ -1,0 +1,319 @@
+//! Driving Redis: which servers there are, and how transactions are made.
+//!
+//! With `WATCH` (the default) a transaction reads at once, watching what it reads, and
+//! collects its writes for `MULTI` and `EXEC`, which does nothing if anything watched has
+//! changed. With `?style=lua` a whole transaction is one script. Either way everything
+//! happens at one moment on one server.
+//!
+//! Replicas get everything in the same order, but later: who reads there sees the past.
+
+use super::errors::{lost, unexpected};
+use super::protocol::{Connection, Reply};
+use super::{script::ScriptSession, watch::WatchSession};
+use crate::{Target, managed, network};
+use isolde_harness::{
+    Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
+    SnapshotPoint, Style,
+};
+
+/// How Redis is reached.
+pub(crate) const TARGET: Target = Target {
+    schemes: &["redis"],
+    title: "Redis, with WATCH and MULTI, or scripts by ?style=lua; without a URL, a private one",
+    example: "redis://user@host:6379,replica:6379/0",
+    open,
+};
+
+const DEFAULT_PORT: u16 = 6379;
+
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    if address.is_bare { managed::redis::open() } else { open_at(address) }
+}
+
+/// Opens servers that exist.
+pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    Ok(Box::new(Redis::open(address)?))
+}
+
+/// Whether a replica has caught up with its primary.
+pub(crate) fn follows(host: &str, port: u16) -> Result<(), Failure> {
+    let mut connection = Connection::open(host, port)?;
+    let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
+    match &role {
+        Reply::Several(Some(parts))
+            if parts.contains(&Reply::Text(Some(b"connected".to_vec()))) =>
+        {
+            Ok(())
+        }
+        _ => Err(Failure::Lost("the replica has not found its primary".to_owned())),
+    }
+}
+
+struct Redis {
+    login: Login,
+    servers: Vec<(String, u16)>,
+    endpoints: Vec<Endpoint>,
+    version: String,
+    claims: Vec<Claim>,
+    style: Style,
+    /// Empty if nothing was prepared.
+    prefix: String,
+}
+
+#[derive(Clone, Default)]
+struct Login {
+    user: Option<String>,
+    password: Option<String>,
+    database: u32,
+}
+
+impl Redis {
+    fn open(address: &Address) -> Result<Redis, Failure> {
+        let style = match address.option("style") {
+            None | Some("watch") => Style::Interactive,
+            Some("lua") => Style::Whole,
+            Some(other) => {
+                return Err(Failure::Refused(format!(
+                    "expected style watch or lua, found {other}"
+                )));
+            }
+        };
+        if let Some((name, _)) = address.options.iter().find(|option| option.0 != "style") {
+            return Err(Failure::Refused(format!("expected the option style, found {name}")));
+        }
+        let database = match address.path.as_str() {
+            "" => 0,
+            number => number.parse().map_err(|_| {
+                Failure::Refused(format!("expected the number of a database, found {number}"))
+            })?,
+        };
+        let login =
+            Login { user: address.user.clone(), password: address.password.clone(), database };
+        let mut servers: Vec<(String, u16)> =
+            address.hosts.iter().map(|host| host.with_port(DEFAULT_PORT)).collect();
+        if servers.is_empty() {
+            servers.push(("127.0.0.1".to_owned(), DEFAULT_PORT));
+        }
+        let mut redis = Redis {
+            login,
+            servers,
+            endpoints: Vec::new(),
+            version: String::new(),
+            claims: Vec::new(),
+            style,
+            prefix: String::new(),
+        };
+        redis.look().map_err(network::unreachable)?;
+        Ok(redis)
+    }
+
+    /// Finds out what the servers are.
+    fn look(&mut self) -> Result<(), Failure> {
+        for place in 0..self.servers.len() {
+            let mut connection = self.connection(place)?;
+            let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
+            let is_primary = match &role {
+                Reply::Several(Some(parts)) => {
+                    parts.first() == Some(&Reply::Text(Some(b"master".to_vec())))
+                }
+                other => return Err(unexpected(other)),
+            };
+            let (host, port) = &self.servers[place];
+            self.endpoints.push(Endpoint {
+                name: format!("{host}:{port}"),
+                access: if is_primary { Access::ReadWrite } else { Access::ReadOnly },
+            });
+            if place == 0 {
+                self.version = version(&mut connection)?;
+            }
+        }
+        let has_replica = self.endpoints.iter().any(|it| it.access == Access::ReadOnly);
+        let name = if self.style == Style::Whole { "lua" } else { "watch" };
+        let promise = if has_replica { "session-serializable" } else { "strict-serializable" };
+        self.claims = vec![Claim::new(name, &[promise], SnapshotPoint::Begin)];
+        Ok(())
+    }
+
+    fn connection(&self, endpoint: usize) -> Result<Connection, Failure> {
+        let (host, port) = &self.servers[endpoint];
+        let mut connection = Connection::open(host, *port)?;
+        let mut command = |parts: &[&str]| -> Result<(), Failure> {
+            match connection.call(parts).map_err(|error| lost(&error))? {
+                Reply::Error(message) => {
+                    // The message of a refused login does not repeat it.
+                    Err(Failure::Refused(format!("Redis at {host}:{port} answered: {message}")))
+                }
+                _ => Ok(()),
+            }
+        };
+        match (&self.login.user, &self.login.password) {
+            (Some(user), password) => {
+                command(&["AUTH", user, password.as_deref().unwrap_or_default()])?;
+            }
+            (None, Some(password)) => command(&["AUTH", password])?,
+            (None, None) => {}
+        }
+        if self.login.database > 0 {
+            command(&["SELECT", &self.login.database.to_string()])?;
+        }
+        Ok(connection)
+    }
+
+    /// A connection to the first server that takes writes.
+    fn primary(&self) -> Result<Connection, Failure> {
+        let place = self.endpoints.iter().position(|it| it.access == Access::ReadWrite);
+        let place = place.ok_or_else(|| {
+            Failure::Refused("expected a server that takes writes, found replicas".to_owned())
+        })?;
+        self.connection(place)
+    }
+
+    fn owner(prefix: &str) -> String {
+        format!("{prefix}owner")
+    }
+}
+
+fn version(connection: &mut Connection) -> Result<String, Failure> {
+    match connection.call(&["INFO", "server"]).map_err(|error| lost(&error))? {
+        Reply::Text(Some(text)) => {
+            let text = String::from_utf8_lossy(&text);
+            let line = text.lines().find_map(|line| line.strip_prefix("redis_version:"));
+            Ok(line.unwrap_or("of unknown version").trim().to_owned())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// All keys that begin like this.
+fn keys(connection: &mut Connection, prefix: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    // Prefixes are letters, digits and underscores, none of which is special.
+    let pattern = format!("{prefix}*");
+    let mut cursor = "0".to_owned();
+    let mut found = Vec::new();
+    loop {
+        let command = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"];
+        let reply = connection.call(&command).map_err(|error| lost(&error))?;
+        let Reply::Several(Some(parts)) = &reply else { return Err(unexpected(&reply)) };
+        let [Reply::Text(Some(next)), Reply::Several(Some(names))] = &parts[..] else {
+            return Err(unexpected(&reply));
+        };
+        for name in names {
+            let Reply::Text(Some(name)) = name else { return Err(unexpected(&reply)) };
+            found.push(name.clone());
+        }
+        cursor = String::from_utf8_lossy(next).into_owned();
+        if cursor == "0" {
+            return Ok(found);
+        }
+    }
+}
+
+impl Database for Redis {
+    fn name(&self) -> &'static str {
+        "Redis"
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    fn default_isolation(&self) -> &str {
+        &self.claims[0].isolation
+    }
+
+    fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn supports(&self, _kind: RequestKind) -> bool {
+        true
+    }
+
+    fn style(&self) -> Style {
+        self.style
+    }
+
+    fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
+        let mut connection = self.primary()?;
+        let owner = Self::owner(&needs.prefix);
+        let taken = connection.call(&["SETNX", &owner, "isolde"]).map_err(|error| lost(&error))?;
+        match taken {
+            Reply::Number(1) => {}
+            Reply::Number(_) => {
+                return Err(Failure::Refused(format!("keys {}* exist already", needs.prefix)));
+            }
+            other => return Err(unexpected(&other)),
+        }
+        if keys(&mut connection, &needs.prefix)?.len() > 1 {
+            connection.call(&["DEL", &owner]).map_err(|error| lost(&error))?;
+            return Err(Failure::Refused(format!("keys {}* exist already", needs.prefix)));
+        }
+        self.prefix.clone_from(&needs.prefix);
+        Ok(())
+    }
+
+    fn connect(&self, endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
+        let connection = self.connection(endpoint)?;
+        Ok(match self.style {
+            Style::Interactive => Box::new(WatchSession::new(connection, &self.prefix)),
+            Style::Whole => Box::new(ScriptSession::new(connection, &self.prefix)),
+        })
+    }
+
+    fn clean_up(&mut self) -> Result<(), Failure> {
+        const AT_ONCE: usize = 1000;
+        let prefix = std::mem::take(&mut self.prefix);
+        if prefix.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.primary()?;
+        for names in keys(&mut connection, &prefix)?.chunks(AT_ONCE) {
+            let mut command = vec![b"DEL".to_vec()];
+            command.extend_from_slice(names);
+            match connection.call(&command).map_err(|error| lost(&error))? {
+                Reply::Number(_) => {}
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.clean_up();
+    }
+}
+
+/// The name of a register.
+pub(super) fn register(prefix: &str, key: u64) -> String {
+    format!("{prefix}r{key}")
+}
+
+/// The name of a list.
+pub(super) fn list(prefix: &str, key: u64) -> String {
+    format!("{prefix}l{key}")
+}
+
+/// The value that a text is. What is no number shows as one that nobody wrote.
+pub(super) fn value(text: &[u8]) -> u64 {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.unwrap_or(u64::MAX >> 1)
+}
+
+/// The widest range, in keys: every one of them is named.
+pub(super) const RANGE_MAX: u64 = 1 << 12;
+
+/// The keys of a range.
+pub(super) fn range(low: u64, high: u64) -> Result<std::ops::RangeInclusive<u64>, Failure> {
+    if high.saturating_sub(low) >= RANGE_MAX {
+        return Err(Failure::Refused(format!(
+            "expected a range of at most {RANGE_MAX} keys, found {low} to {high}"
+        )));
+    }
+    Ok(low..=high)
+}

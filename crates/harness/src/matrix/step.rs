@@ -1,0 +1,102 @@
+//! One step of a template, and its notation.
+
+use crate::database::Request;
+use std::fmt;
+
+/// What a session does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Begins a transaction.
+    Begin,
+    /// Executes a request.
+    Execute(Request),
+    /// Commits.
+    Commit,
+    /// Takes the transaction back.
+    Rollback,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Step::Execute(request) = self else {
+            return out.write_str(match self {
+                Step::Begin => "begin",
+                Step::Commit => "commit",
+                _ => "rollback",
+            });
+        };
+        match *request {
+            Request::Read { key } => write!(out, "read {key}"),
+            Request::Write { key, value } => write!(out, "write {key} = {value}"),
+            Request::ReadList { key } => write!(out, "read list {key}"),
+            Request::Append { key, value } => write!(out, "append {value} to {key}"),
+            Request::Insert { key, value } => write!(out, "insert {key} = {value}"),
+            Request::Delete { key } => write!(out, "delete {key}"),
+            Request::Range { low, high } => write!(out, "read {low} to {high}"),
+            Request::CompareAndSet { key, expected: Some(expected), value } => {
+                write!(out, "set {key} from {expected} to {value}")
+            }
+            Request::CompareAndSet { key, expected: None, value } => {
+                write!(out, "set {key} from nothing to {value}")
+            }
+            Request::UpdateRange { low, high, first } => {
+                write!(out, "update {low} to {high} from {first}")
+            }
+        }
+    }
+}
+
+/// Reads `A.w(x,1)`: the session and the step. Keys are the letters `x`, `y`, `z` and `v`,
+/// in this order from `first_key`.
+pub(super) fn parse(word: &str, first_key: u64) -> Option<(char, Step)> {
+    let (session, rest) = word.split_once('.')?;
+    let session = session.chars().next()?;
+    let step = match rest {
+        "begin" => Step::Begin,
+        "commit" => Step::Commit,
+        "abort" => Step::Rollback,
+        _ => {
+            let (verb, arguments) = rest.strip_suffix(')')?.split_once('(')?;
+            let arguments: Vec<&str> = arguments.split(',').collect();
+            let key = |place: usize| {
+                let place = "xyzv".find(*arguments.get(place)?)?;
+                Some(first_key + place as u64)
+            };
+            let number = |place: usize| arguments.get(place)?.parse().ok();
+            Step::Execute(match verb {
+                "r" => Request::Read { key: key(0)? },
+                "w" => Request::Write { key: key(0)?, value: number(1)? },
+                "l" => Request::ReadList { key: key(0)? },
+                "a" => Request::Append { key: key(0)?, value: number(1)? },
+                "i" => Request::Insert { key: key(0)?, value: number(1)? },
+                "d" => Request::Delete { key: key(0)? },
+                "q" => Request::Range { low: key(0)?, high: key(1)? },
+                "u" => Request::UpdateRange { low: key(0)?, high: key(1)?, first: number(2)? },
+                "c" => Request::CompareAndSet {
+                    key: key(0)?,
+                    expected: Some(number(1)?),
+                    value: number(2)?,
+                },
+                _ => return None,
+            })
+        }
+    };
+    Some((session, step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_steps() {
+        let shown = |word| parse(word, 8).map(|(session, step)| format!("{session} {step}"));
+        assert_eq!(shown("A.begin").as_deref(), Some("A begin"));
+        assert_eq!(shown("B.w(y,7)").as_deref(), Some("B write 9 = 7"));
+        assert_eq!(shown("C.q(x,v)").as_deref(), Some("C read 8 to 11"));
+        assert_eq!(shown("C.c(x,1,2)").as_deref(), Some("C set 8 from 1 to 2"));
+        for wrong in ["", "A", "A.w", "A.w(x)", "A.w(k,1)", "A.w(x,y)", "A.z(x)", "A.r(x"] {
+            assert_eq!(shown(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Every bug of the simulated database is found under its name, and nothing is found
+//! where there is none.
+//!
+//! `ISOLDE_SEEDS=100` tries more seeds than the usual few.
+
+use isolde::{Anomaly, Level, Limits, Verdict, check};
+use isolde_harness::{
+    Aborts, BUGS, Bug, BugRow, Distribution, Isolation, Parameters, Times, TxnKind, generate,
+};
+use isolde_history::{History, Index};
+
+const BASE: Parameters = Parameters {
+    sessions: 8,
+    transactions: 1000,
+    operations: 4,
+    read_share: 0.5,
+    keys: 5,
+    distribution: Distribution::Uniform,
+    kind: TxnKind::MiniTransaction,
+    isolation: Isolation::Serializable,
+    times: Times::Transactions,
+    aborts: Aborts::Recorded,
+    bug: None,
+    anomaly: None,
+    seed: 1,
+};
+
+fn seeds(few: u64) -> std::ops::Range<u64> {
+    let wanted = std::env::var("ISOLDE_SEEDS").ok().and_then(|text| text.parse().ok());
+    0..wanted.unwrap_or(few)
+}
+
+fn anomalies(history: &History, level: Level) -> Option<Vec<Anomaly>> {
+    let verdicts = check(history, &Index::new(history), &[level], &Limits::NONE);
+    match verdicts.into_iter().next().expect("a verdict").1 {
+        Verdict::Violated(violated) => Some(violated.anomalies),
+        Verdict::Satisfied(_) => None,
+        Verdict::Unknown(unknown) => panic!("{unknown}"),
+    }
+}
+
+/// What the history with a bug shows at the level that the bug violates.
+fn names(row: &BugRow, seed: u64) -> Vec<&'static str> {
+    // Serializability refuses most transactions that write after reading wrongly.
+    let isolation = if row.bug.fits(Isolation::SnapshotIsolation) {
+        Isolation::SnapshotIsolation
+    } else {
+        Isolation::Serializable
+    };
+    // Mini-transactions have room for all of them, but seldom read two keys that matter.
+    let kind = match row.bug {
+        Bug::NonMonotonicRead | Bug::FracturedRead | Bug::CausalityViolation => TxnKind::Mixed,
+        _ => TxnKind::MiniTransaction,
+    };
+    let transactions = row.found_within;
+    let parameters = Parameters { bug: Some(row.bug), transactions, isolation, kind, seed, ..BASE };
+    let history = generate(&parameters).expect("a history");
+    let level = Level::parse(row.violates).expect("a level");
+    let found = anomalies(&history, level).unwrap_or_default();
+    let mut names: Vec<_> = found.iter().map(|anomaly| anomaly.kind.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Phantoms take ranges, which generated histories do not have.
+fn of_registers() -> impl Iterator<Item = &'static BugRow> {
+    BUGS.iter().filter(|row| row.bug != Bug::Phantom)
+}
+
+#[test]
+fn every_bug_is_found_under_its_name() {
+    let mut wrong = Vec::new();
+    for row in of_registers() {
+        for seed in seeds(5) {
+            let names = names(row, seed);
+            if names.is_empty() || !names.iter().all(|name| row.shows.contains(name)) {
+                wrong.push(format!("{} seed {seed}: {names:?}", row.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn without_a_bug_nothing_is_found() {
+    for isolation in Isolation::ALL {
+        let level = match isolation {
+            Isolation::SnapshotIsolation => Level::StrongSnapshotIsolation,
+            Isolation::Serializable => Level::StrictSerializable,
+            other => Level::parse(other.name()).expect("a level"),
+        };
+        for seed in seeds(5) {
+            let parameters = Parameters { isolation, seed, ..BASE };
+            let history = generate(&parameters).expect("a history");
+            assert_eq!(anomalies(&history, level), None, "{} seed {seed}", isolation.name());
+        }
+    }
+}
+
+/// What the level below the one that a bug violates says, where the lattice has one.
+#[test]
+fn weaker_levels_do_not_see_the_bug() {
+    use Isolation::{Serializable, SnapshotIsolation};
+    for (bug, isolation, level) in [
+        (Bug::NonRepeatableRead, SnapshotIsolation, Level::AdyaReadCommitted),
+        (Bug::NonMonotonicRead, SnapshotIsolation, Level::AdyaReadCommitted),
+        (Bug::FracturedRead, SnapshotIsolation, Level::MonotonicAtomicView),
+        (Bug::CausalityViolation, SnapshotIsolation, Level::ReadCommitted),
+        (Bug::LongFork, SnapshotIsolation, Level::ParallelSnapshotIsolation),
+        (Bug::WriteSkew, Serializable, Level::StrongSnapshotIsolation),
+        (Bug::StaleSnapshot, Serializable, Level::SessionSerializable),
+        (Bug::SessionGuaranteeViolation, Serializable, Level::Serializable),
+    ] {
+        for seed in seeds(3) {
+            let history = generate(&Parameters { bug: Some(bug), isolation, seed, ..BASE })
+                .expect("a history");
+            let found = anomalies(&history, level);
+            assert_eq!(found, None, "{} seed {seed}", bug.row().name);
+        }
+    }
+}
+
+#[test]
+fn one_seed_is_one_history() {
+    for row in of_registers() {
+        let parameters = Parameters { bug: Some(row.bug), transactions: 200, ..BASE };
+        let text = || isolde_history::format::to_text(&generate(&parameters).expect("a history"));
+        assert_eq!(text(), text(), "{}", row.name);
+    }
+}
+
+#[test]
+fn a_bug_that_a_level_cannot_have_is_refused() {
+    let refused = |bug, isolation, kind| {
+        let parameters = Parameters { bug: Some(bug), isolation, kind, ..BASE };
+        generate(&parameters).expect_err("no such history").to_string()
+    };
+    assert_eq!(
+        refused(Bug::WriteSkew, Isolation::SnapshotIsolation, TxnKind::Mixed),
+        "expected serializable for a database with write-skew, found snapshot-isolation"
+    );
+    assert_eq!(
+        refused(Bug::LostUpdate, Isolation::Serializable, TxnKind::ListAppend),
+        "expected a workload of registers for lost-update, found one of lists"
+    );
+}
