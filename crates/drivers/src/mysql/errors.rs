@@ -85,8 +85,7 @@ pub(super) fn connecting(error: &Error, server: &str) -> Failure {
         _ if text.contains("certificate") => Failure::Refused(format!(
             "{text} (ssl-mode verify-ca and verify-identity trust the certificates in ssl-ca)"
         )),
-        Error::TlsError(_) => Failure::Refused(text),
-        Error::UrlError(_) => Failure::Refused(text),
+        Error::TlsError(_) | Error::UrlError(_) => Failure::Refused(text),
         Error::DriverError(inner) if is_refusal(inner) => Failure::Refused(text),
         _ => Failure::Lost(text),
     }
