@@ -9,6 +9,7 @@ fn no_arguments_tell_what_to_type() {
 isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
+  isolde matrix                       which anomalies each isolation setting of it prevents
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
@@ -33,6 +34,7 @@ Usage: isolde [COMMAND]
 
 Commands:
   run      Drive a database, record what its clients see, and check what it promises
+  matrix   Tell which anomalies each isolation setting of a database prevents
   check    Decide the isolation levels of recorded histories
   verify   Check the proofs of a certificate against its history
   lint     Look for mistakes of the recording, before the database is accused
