@@ -73,7 +73,8 @@ fn use_history(format: &Format, history: &History, choice: usize) {
     let index = Index::new(history);
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= STOP_AFTER;
-    let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX) };
+    let limits =
+        Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX), observe: &|_| {} };
     check(history, &index, &decided_levels(), &limits);
 
     native_round_trip(history);

@@ -43,7 +43,7 @@ impl KnownEdges {
 
 /// Pairs (owner, item) as two columns. `each` is run twice and calls its visitor
 /// with the same pairs.
-fn columns(
+pub(crate) fn columns(
     owners: usize,
     items: usize,
     each: impl Fn(&mut dyn FnMut(Node, Node)),

@@ -29,8 +29,11 @@
 //!
 //! **Files.** `graph` holds edges, `search` and `order` keep the order, `trail` the
 //! sides taken, `clauses` and `propagate` draw conclusions, `conflict` learns,
-//! `queue` says what to decide next, `proof` explains a refusal.
+//! `queue` says what to decide next, `proof` explains a refusal. `cadical`, behind the feature of
+//! that name, asks another solver instead.
 
+#[cfg(feature = "cadical")]
+mod cadical;
 mod choice;
 mod clauses;
 mod conflict;
@@ -45,6 +48,8 @@ mod search;
 mod solver;
 mod trail;
 
+#[cfg(feature = "cadical")]
+pub use cadical::Unproven;
 pub use choice::{Choice, Edge, Literal, Node, Phase};
 pub use graph::{KnownEdges, OrderError};
 pub use limits::{Limits, Statistics, Stop};

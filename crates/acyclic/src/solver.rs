@@ -247,10 +247,24 @@ impl Solver {
     pub fn side(&self, choice: Choice) -> Literal {
         let preferred = choice.side(self.phases[choice.index()]);
         match self.trail.value(preferred) {
-            0 if self.agrees(preferred) || !self.agrees(!preferred) => preferred,
+            0 => self.nearest(choice),
             1 => preferred,
             _ => !preferred,
         }
+    }
+
+    /// The side of a choice that agrees with the current order; where both do or none
+    /// does, the one to try first.
+    pub(crate) fn nearest(&self, choice: Choice) -> Literal {
+        let preferred = choice.side(self.phases[choice.index()]);
+        let other = !self.agrees(preferred) && self.agrees(!preferred);
+        if other { !preferred } else { preferred }
+    }
+
+    /// How many choices there are.
+    #[cfg(feature = "cadical")]
+    pub(crate) fn choice_count(&self) -> usize {
+        self.phases.len()
     }
 
     /// Whether all edges of a side lead forward in the current order.
@@ -282,7 +296,7 @@ impl Solver {
             + 6 * self.phases.capacity()
     }
 
-    fn reached(&self, limits: &Limits<'_>) -> Option<Stop> {
+    pub(crate) fn reached(&self, limits: &Limits<'_>) -> Option<Stop> {
         if (limits.stop)() {
             return Some(Stop::Asked);
         }
@@ -400,7 +414,7 @@ impl Solver {
         }
     }
 
-    fn refine<R: Refine>(&mut self, refine: &mut R) -> Refined {
+    pub(crate) fn refine<R: Refine>(&mut self, refine: &mut R) -> Refined {
         let mut moved = self.graph.take_moved();
         if !self.was_refined {
             moved.clear();

@@ -5,7 +5,7 @@
 //! each rule needs, and why they hold in every order that explains the history.
 
 use crate::fingerprint::Fingerprint;
-use isolde_history::{KeyId, OpId, TxnId};
+use isolde_history::{KeyId, OpId, Time, TxnId};
 use std::fmt;
 
 /// Proofs about one history.
@@ -13,6 +13,9 @@ use std::fmt;
 pub struct Certificate {
     /// The history that all claims are about.
     pub history: Fingerprint,
+    /// How far the clocks of clients may be apart, in nanoseconds, not negative: one event
+    /// precedes another in real time if it completed more than that before the other was invoked.
+    pub clock_drift: Time,
     /// What is claimed of it. No level is settled by two claims.
     pub claims: Vec<Claim>,
 }

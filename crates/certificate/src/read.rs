@@ -10,7 +10,7 @@ use crate::proof::{
     ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness,
 };
 use crate::write::FIRST_LINE;
-use isolde_history::{KeyId, OpId, Place, ReadError, Source, TxnId};
+use isolde_history::{KeyId, OpId, Place, ReadError, Source, Time, TxnId};
 
 /// Reads a certificate.
 pub fn read(source: &mut Source<'_>) -> Result<Certificate, ReadError> {
@@ -24,6 +24,15 @@ pub fn read(source: &mut Source<'_>) -> Result<Certificate, ReadError> {
         lines.expected("`history HASH sessions COUNT transactions COUNT operations COUNT`")
     })?;
     lines.advance()?;
+    let mut clock_drift = 0;
+    if lines.words().is("clock-drift") {
+        let drift = lines.words().after_first().last_number();
+        clock_drift = drift
+            .and_then(|drift| Time::try_from(drift).ok())
+            .filter(|&drift| drift > 0)
+            .ok_or_else(|| lines.expected("`clock-drift NANOSECONDS`, more than 0"))?;
+        lines.advance()?;
+    }
     let mut words = lines.words();
     let count = (words.is("claims")).then(|| words.last_number()).flatten();
     let count = count.ok_or_else(|| lines.expected("`claims COUNT`"))?;
@@ -36,7 +45,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Certificate, ReadError> {
             return Err(lines.expected("nothing after the last claim"));
         }
     }
-    Ok(Certificate { history, claims })
+    Ok(Certificate { history, clock_drift, claims })
 }
 
 struct Lines<'s, 'a> {

@@ -22,6 +22,9 @@ pub fn write(certificate: &Certificate, out: &mut dyn Write) -> io::Result<()> {
         "history {:032x} sessions {} transactions {} operations {}",
         history.hash, history.sessions, history.transactions, history.operations
     )?;
+    if certificate.clock_drift != 0 {
+        writeln!(out, "clock-drift {}", certificate.clock_drift)?;
+    }
     writeln!(out, "claims {}", certificate.claims.len())?;
     certificate.claims.iter().try_for_each(|claim| write_claim(claim, out))
 }

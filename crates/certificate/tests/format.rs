@@ -74,7 +74,7 @@ fn everything() -> Certificate {
         claim("causal", Proof::Refutation(Refutation::Reading(reading)))
     }));
     let history = Fingerprint { hash: 15, sessions: 1, transactions: 40, operations: 80 };
-    Certificate { history, claims }
+    Certificate { history, clock_drift: 5_000_000, claims }
 }
 
 #[test]
@@ -123,25 +123,34 @@ fn damage_is_told_with_its_line() {
         "c: line 2: expected `history HASH sessions COUNT transactions COUNT operations COUNT`, \
          found `history 0000000000000000000000000000000f sessions -1 transac…`"
     );
+    for drift in ["-1", "0", "9223372036854775808", "5 ms"] {
+        assert_eq!(
+            with("clock-drift 5000000", &format!("clock-drift {drift}")),
+            format!(
+                "c: line 3: expected `clock-drift NANOSECONDS`, more than 0, found `clock-drift \
+                 {drift}`"
+            )
+        );
+    }
     assert_eq!(
         with("claims 16", "claims 99999999999999999999"),
-        "c: line 3: expected `claims COUNT`, found `claims 99999999999999999999`"
+        "c: line 4: expected `claims COUNT`, found `claims 99999999999999999999`"
     );
     assert_eq!(
         with("claims 16", "claims 15"),
-        "c: line 99: expected nothing after the last claim, found `claim violated causal`"
+        "c: line 100: expected nothing after the last claim, found `claim violated causal`"
     );
     assert_eq!(
         with("claims 16", "claims 17"),
-        "c: line 103: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
+        "c: line 104: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
     );
     assert_eq!(
         with("events b0 c0", "events b0 x0"),
-        "c: line 6: expected `events` and begins or commits, as `b0 c0`, found `events b0 x0 b1 c1 b2 c2 b3 c3 b4 c4 b5 c5 b6 c6 b7 c7`"
+        "c: line 7: expected `events` and begins or commits, as `b0 c0`, found `events b0 x0 b1 c1 b2 c2 b3 c3 b4 c4 b5 c5 b6 c6 b7 c7`"
     );
     assert_eq!(
         with("origin 3 4 initial", "origin 3 4"),
-        "c: line 21: expected `origin READ KEY WRITER`, found `origin 3 4`"
+        "c: line 22: expected `origin READ KEY WRITER`, found `origin 3 4`"
     );
 }
 

@@ -350,3 +350,38 @@ fn a_proof_settles_only_what_follows_from_its_level() {
         refused("snapshot-isolation stands there twice")
     );
 }
+
+#[test]
+fn update_atomic_orders_a_reader_before_an_overwriter_only_with_a_common_key() {
+    let proof = "step c0 c1 initial-read 0 0
+         step c1 c0 initial-read 3 1
+         cycle 0 1";
+    let common = "A: r(x,nil) w(y,1) w(z,1)\nB: r(y,nil) w(x,1) w(z,2)\n";
+    check(common, "violated update-atomic", proof, &[]);
+    let apart = "A: r(x,nil) w(y,1) w(z,1)\nB: r(y,nil) w(x,1) w(q,2)\n";
+    let lines: Vec<&str> = proof.lines().map(str::trim).collect();
+    assert_eq!(
+        verdict(apart, "violated update-atomic", &lines.join("\n")),
+        Err("step 0: the level has no such anti-dependencies".into())
+    );
+}
+
+#[test]
+fn update_atomic_has_a_search_over_the_order_of_commits() {
+    let proof = "step c0 c1 reads-from 2 0
+         step c1 c2 reads-from 6 2
+         variable before c1 c0
+         variable before c2 c1
+         clause cycle 0 +0:c1:c0
+         clause cycle 1 +1:c2:c1
+         clause seen-or-after 7 1 0 1
+         clause lemma";
+    let common = "A: w(a,1) w(x,1)\nB: r(a,1) w(b,1) w(x,2) w(z,1)\nC: r(b,1) r(x,1) w(z,2)\n";
+    check(common, "violated update-atomic", proof, &[]);
+    let apart = common.replace("w(z,2)", "w(q,2)");
+    let lines: Vec<&str> = proof.lines().map(str::trim).collect();
+    assert_eq!(
+        verdict(&apart, "violated update-atomic", &lines.join("\n")),
+        Err("clause 2: the reader and the other writer write no common key".into())
+    );
+}

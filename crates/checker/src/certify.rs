@@ -34,7 +34,7 @@ impl Check<'_> {
     pub fn certify(&mut self, levels: &[Level]) -> Certified {
         let mut claims: Vec<Claim> = Vec::new();
         let mut left_out = Vec::new();
-        let verifier = Verifier::new(self.history);
+        let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
         let values_repeat = !self.index.several().is_empty()
             || self.index.has_lesser_candidates()
             || appends_repeat(self.history);
@@ -57,7 +57,8 @@ impl Check<'_> {
             }
         }
         let history = Fingerprint::of(self.history);
-        Certified { certificate: Certificate { history, claims }, left_out }
+        let clock_drift = self.options.clock_drift;
+        Certified { certificate: Certificate { history, clock_drift, claims }, left_out }
     }
 
     /// Objects are checked one by one; what the verifier reads is an order of all.

@@ -12,6 +12,7 @@ mod certify;
 mod check;
 mod choices;
 pub mod elle;
+mod given;
 mod level;
 pub mod linearizable;
 pub mod lint;
@@ -25,6 +26,7 @@ pub use anomaly::{
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
+pub use given::{Contradiction, replay};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use strong::{Constraints, Options, Pruned, Saturate, Sources, constraints};
+pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

@@ -18,6 +18,10 @@ use isolde_report::{Decided, Detail, Report, Unreadable, to_json, to_text};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Without a time limit, some searches are given up after so many contradictions: about a
+/// minute of work for ten thousand transactions.
+const CONFLICTS_MAX: u64 = 20_000;
+
 /// Options of `isolde check`.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
@@ -36,7 +40,8 @@ pub(crate) struct Arguments {
     /// Write proofs of the verdicts to this file, for `isolde verify`
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// What decides: the engine, or the definitions by brute force (small histories only)
+    /// What decides: the engine, the definitions by brute force (small histories only), or the
+    /// engine with CaDiCaL for its search (if it was built with it)
     #[arg(long, value_enum, default_value = "fast")]
     engine: Engine,
     /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
@@ -69,6 +74,7 @@ pub(crate) struct Arguments {
 enum Engine {
     Fast,
     Reference,
+    Cadical,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,9 +105,15 @@ pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    if arguments.engine == Engine::Cadical && !cfg!(feature = "cadical") {
+        let message = "this isolde was built without CaDiCaL; with it: \
+                       cargo build --release -p isolde-cli --features cadical";
+        return Err(Failure::Usage(message.into()));
+    }
     if arguments.certificate.is_some() {
         refuse_certificate(arguments)?;
     }
+    input::refuse_second_standard_input(&arguments.files)?;
     arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     let mut results: Vec<String> = Vec::new();
@@ -137,15 +149,18 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.files.len() > 1 {
         return Err(Failure::Usage("--certificate is for one history at a time".into()));
     }
-    if arguments.engine == Engine::Reference {
-        let message = "--certificate needs the fast engine: the reference proves nothing";
-        return Err(Failure::Usage(message.into()));
+    let unproven = match arguments.engine {
+        Engine::Fast => None,
+        Engine::Reference => Some("the reference"),
+        Engine::Cadical => Some("CaDiCaL"),
+    };
+    if let Some(engine) = unproven {
+        let message = format!("--certificate needs the fast engine: {engine} proves nothing");
+        return Err(Failure::Usage(message));
     }
-    let asks_otherwise = arguments.clock_drift.is_some()
-        || arguments.without.iter().any(|source| *source != Source::ReadModifyWrite);
-    if asks_otherwise {
+    if arguments.without.iter().any(|source| *source != Source::ReadModifyWrite) {
         let message = "--certificate proves what levels mean by themselves: expected it without \
-                       --clock-drift and --without lists or given";
+                       --without lists or given";
         return Err(Failure::Usage(message.into()));
     }
     Ok(())
@@ -179,7 +194,9 @@ fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
 fn levels_of(arguments: &Arguments, history: Option<&History>) -> Vec<Level> {
     let mut levels = match (arguments.levels.is_empty(), arguments.engine) {
         (false, _) => arguments.levels.clone(),
-        (true, Engine::Fast) => history.map_or_else(decided_levels, applicable_levels),
+        (true, Engine::Fast | Engine::Cadical) => {
+            history.map_or_else(decided_levels, applicable_levels)
+        }
         (true, Engine::Reference) => Level::ALL.to_vec(),
     };
     levels.sort_unstable();
@@ -202,6 +219,12 @@ fn options(arguments: &Arguments) -> Options {
             SaturateWhen::WhenHard => Saturate::WhenHard,
             SaturateWhen::Never => Saturate::Never,
         },
+        engine: match arguments.engine {
+            #[cfg(feature = "cadical")]
+            Engine::Cadical => isolde::Engine::Cadical,
+            _ => isolde::Engine::Own,
+        },
+        conflicts_max: (arguments.limits.timeout.is_none()).then_some(CONFLICTS_MAX),
     }
 }
 
@@ -246,14 +269,37 @@ fn checked(
         }
     };
     let decided = match arguments.engine {
-        Engine::Fast => decide(&mut check, &levels, tell),
+        Engine::Fast | Engine::Cadical => decide(&mut check, &levels, tell),
         Engine::Reference => by_definition(&history, &levels),
     };
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
     }
-    let report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
+    let mut report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
+    let given = options(arguments).sources.given && !history.orders().versions.is_empty();
+    if given && arguments.engine != Engine::Reference {
+        drop(index);
+        without_given(history, &decided, (&limits, options(arguments)), &mut report);
+    }
     Ok((printed(&report, file, arguments), status_of(&decided, arguments)))
+}
+
+/// Decides violated levels again without the version orders that a database gave, to tell a
+/// level that is violated outright from an order that does not show it.
+fn without_given(
+    history: History,
+    decided: &[Decided],
+    (limits, options): (&Limits<'_>, Options),
+    report: &mut Report,
+) {
+    let history = history.without_version_orders();
+    let index = Index::new(&history);
+    let mut check = Check::new(&history, &index, limits).with_options(options);
+    for (level, verdict, _) in decided.iter().rev() {
+        if matches!(verdict, Verdict::Violated(_)) {
+            report.note_without_given(*level, &check.decide(*level));
+        }
+    }
 }
 
 /// Writes a certificate, and tells which levels are not in it.

@@ -20,9 +20,10 @@ use isolde_report::{Prose, explain, to_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Options of `isolde elle`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// Histories
     #[arg(required = true)]
@@ -58,11 +59,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     ignored: Ignored,
     #[command(flatten)]
-    resources: limits::Resources,
+    limits: limits::Arguments,
 }
 
 /// Options of one workload each.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[group(skip)]
 struct OfWorkload {
     /// long-fork: how many keys are read together
@@ -81,7 +82,7 @@ struct OfWorkload {
 
 /// Options of elle-cli that have nothing to act on here: nothing is plotted, and
 /// transfers are not checked. They are taken so that scripts go on working.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[group(skip)]
 #[allow(dead_code, reason = "read by nobody on purpose")]
 struct Ignored {
@@ -116,11 +117,13 @@ enum Asked {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let asked = asked(arguments)?;
-    arguments.resources.apply_threads();
+    // What cannot be asked is refused before anything is read.
+    asked(arguments)?;
+    input::refuse_second_standard_input(&arguments.files)?;
+    arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
     for file in &arguments.files {
-        match one(file, &asked, arguments) {
+        match one(file, arguments) {
             Ok(status) => worst = worst.max(status),
             Err(failure @ Failure::Read(_)) => {
                 say(&format!("isolde: {failure}"));
@@ -193,22 +196,51 @@ struct Said {
     more: Map<String, Value>,
 }
 
-fn one(file: &Path, asked: &Asked, arguments: &Arguments) -> Result<Status, Failure> {
+fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
+    let deadline = arguments.limits.deadline(Instant::now());
+    let work = {
+        let (file, arguments) = (file.to_owned(), arguments.clone());
+        move || said(&file, &arguments, deadline)
+    };
+    let said = match limits::within(deadline, work) {
+        Some(said) => said?,
+        None => Said {
+            valid: Valid::Unknown("the time limit was reached".into()),
+            explained: BTreeMap::new(),
+            more: Map::new(),
+        },
+    };
+    print(file, said, arguments)
+}
+
+/// What there is to say about a file, if that takes no longer than allowed.
+fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result<Said, Failure> {
     let format = arguments.format.map(|format| match format {
         InputFormat::Edn => "jepsen-edn".to_owned(),
         InputFormat::Json => "jepsen-json".to_owned(),
     });
     let options = input::Arguments { from: format, initial: None };
-    let (history, _) = input::read(file, &options, arguments.resources.memory_max())?;
+    let memory_max = arguments.limits.resources.memory_max();
+    let (history, _) = input::read(file, &options, memory_max)?;
+    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let limits = Limits {
+        stop: &stop,
+        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(history.memory())),
+        observe: &|_| {},
+    };
     let name = file.display().to_string();
-    let said = match asked {
+    match asked(arguments)? {
         Asked::OfElle(workload, question) => {
-            of_elle(&name, history, (*workload, question), arguments)?
+            of_elle(&name, history, (workload, &question), arguments, &limits)
         }
         Asked::OfJepsen(workload, expectations) => {
-            of_jepsen(&name, &history, workload, *expectations)?
+            of_jepsen(&name, &history, workload, expectations, &limits)
         }
-    };
+    }
+}
+
+fn print(file: &Path, said: Said, arguments: &Arguments) -> Result<Status, Failure> {
+    let name = file.display().to_string();
     let (word, status) = match &said.valid {
         Valid::True => ("true", Status::Satisfied),
         Valid::False => ("false", Status::Violated),
@@ -233,6 +265,7 @@ fn of_elle(
     history: History,
     (workload, question): (Workload, &Question),
     arguments: &Arguments,
+    limits: &Limits<'_>,
 ) -> Result<Said, Failure> {
     if let Some(op) = workload.misfit(&history) {
         let model = &arguments.model;
@@ -241,7 +274,7 @@ fn of_elle(
     let (history, overlooked) =
         if arguments.complete { (history, 0) } else { without_unwritten(history) };
     let index = Index::new(&history);
-    let answer = answer(&history, &index, question, &Limits::NONE);
+    let answer = answer(&history, &index, question, limits);
     if overlooked > 0 {
         say(&format!(
             "isolde: {name}: left out, as by elle-cli: {overlooked} of its reads saw values that \
@@ -260,8 +293,9 @@ fn of_jepsen(
     history: &History,
     workload: &JepsenWorkload,
     expectations: Expectations,
+    limits: &Limits<'_>,
 ) -> Result<Said, Failure> {
-    let finding = workload.check(history, expectations, &Limits::NONE).map_err(|found| {
+    let finding = workload.check(history, expectations, limits).map_err(|found| {
         let expected = format!("{} in the model {}", found.expected, workload.name);
         misfit(name, history, found.op, &expected)
     })?;

@@ -7,22 +7,26 @@ use isolde::Level;
 use isolde_harness::{Aborts, Anomaly, INJECTED, Isolation, Times, generate};
 use std::path::PathBuf;
 
+const DEFAULT_PRESET: &str = "GeneralRW";
+
 /// Options of `isolde gen`.
 #[derive(clap::Args)]
-#[command(after_help = workload::presets())]
+#[command(after_help = workload::presets(DEFAULT_PRESET))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     workload: workload::Arguments,
-    /// What the simulated database guarantees
+    /// What the simulated database guarantees: read-uncommitted, read-committed, read-atomic,
+    /// causal, snapshot-isolation or serializable [default: the preset's]
     #[arg(long, value_name = "LEVEL", value_parser = parse_isolation)]
     isolation: Option<Isolation>,
-    /// Which times the clients note
+    /// Which times the clients note [default: the preset's]
     #[arg(long, value_enum, value_name = "OF")]
     times: Option<Noted>,
-    /// Record the transactions that the database refused, too
+    /// Record the transactions that the database refused, too [default: they are left out]
     #[arg(long)]
     aborts: bool,
-    /// Add a fault at the end
+    /// Add a fault at the end: lost-update, long-fork, g-sib, causality, fractured-read,
+    /// write-skew, thin-air, aborted-read or intermediate-read [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
     anomaly: Option<Anomaly>,
     /// The format to write; see `isolde formats`
@@ -53,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 impl Arguments {
     fn parameters(&self) -> isolde_harness::Parameters {
-        let preset = self.workload.preset_or("GeneralRW").parameters;
+        let preset = self.workload.preset_or(DEFAULT_PRESET).parameters;
         isolde_harness::Parameters {
             isolation: self.isolation.unwrap_or(preset.isolation),
             times: self.times.map_or(preset.times, |times| match times {

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use isolde_history::History;
 use isolde_history::format::{self, Format, ReadOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How to read histories.
 #[derive(clap::Args, Clone)]
@@ -30,6 +30,16 @@ pub(crate) fn read(
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,
     })
+}
+
+/// Standard input can be read once.
+pub(crate) fn refuse_second_standard_input(files: &[PathBuf]) -> Result<(), Failure> {
+    match files.iter().filter(|file| *file == Path::new("-")).count() {
+        0 | 1 => Ok(()),
+        count => Err(Failure::Usage(format!(
+            "expected `-`, standard input, once, found it {count} times"
+        ))),
+    }
 }
 
 /// What messages and reports call a file.

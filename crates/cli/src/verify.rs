@@ -73,6 +73,9 @@ fn to_text(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
     if lines.is_empty() {
         lines.push("nothing is claimed\n".into());
     }
+    if certificate.clock_drift > 0 {
+        lines.push(format!("with clocks up to {} ns apart\n", certificate.clock_drift));
+    }
     lines.concat()
 }
 
@@ -106,6 +109,7 @@ fn to_json(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
             "transactions": history.transactions,
             "operations": history.operations,
         },
+        "clock_drift": certificate.clock_drift,
         "verified": results.iter().all(Result::is_ok),
         "levels": levels,
     });

@@ -1,38 +1,41 @@
 //! Options that say what clients do: a preset, and what differs from it.
 
 use clap::ValueEnum;
-use isolde_harness::{Distribution, PRESETS, Parameters, Preset, TxnKind};
+use isolde_harness::{Distribution, PRESETS, Parameters, Preset, Times, TxnKind};
 use std::fmt::Write;
 
 /// What clients do.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// The workload to start from; the other options change it
+    /// The workload to start from, listed below; options left out are as it says
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
     preset: Option<&'static Preset>,
-    /// Clients
+    /// How many clients there are; each runs one transaction after another [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     sessions: Option<u32>,
-    /// Committed transactions of all sessions together
+    /// How many transactions commit, in all sessions together [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     transactions: Option<u32>,
-    /// Operations of each transaction
+    /// How many operations each transaction has [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     operations: Option<u32>,
-    /// The share of reads, from 0 to 1
+    /// The share of reads among operations, from 0 to 1; of read-only transactions with blindw
+    /// [default: the preset's]
     #[arg(long, value_name = "SHARE")]
     read_share: Option<f64>,
-    /// Keys in use at a time
+    /// How many keys are in use at a time [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     keys: Option<u32>,
-    /// How often each key is used: uniform, zipf:EXPONENT, hotspot or exponential
+    /// How often each key is used: uniform, zipf:EXPONENT (larger is more skewed, zipf alone is
+    /// zipf:0.5), hotspot (four operations of five on a fifth of the keys) or exponential
+    /// [default: the preset's]
     #[arg(long, value_name = "SHAPE", value_parser = parse_distribution)]
     distribution: Option<Distribution>,
-    /// What transactions do
+    /// What transactions do [default: the preset's]
     #[arg(long, value_enum, value_name = "NAME")]
     workload: Option<Workload>,
-    /// Which of the possible workloads; the same seed gives the same one
+    /// Which of the possible workloads; the same seed gives the same one [default: 1]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
@@ -94,25 +97,51 @@ impl Arguments {
         option("operations", self.operations.map(|number| number.to_string()));
         option("read-share", self.read_share.map(|share| share.to_string()));
         option("keys", self.keys.map(|number| number.to_string()));
-        option(
-            "distribution",
-            self.distribution.map(|shape| match shape {
-                Distribution::Uniform => "uniform".to_owned(),
-                Distribution::Zipf { theta } => format!("zipf:{theta}"),
-                Distribution::Hotspot => "hotspot".to_owned(),
-                Distribution::Exponential => "exponential".to_owned(),
-            }),
-        );
+        option("distribution", self.distribution.map(shape));
         text
     }
 }
 
-pub(crate) fn presets() -> String {
-    let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-    let mut text = String::from("Presets:\n");
-    for preset in PRESETS {
-        writeln!(text, "  {:width$}  {}", preset.name, preset.title)
-            .expect("writing to a string cannot fail");
+/// A distribution as one types it.
+fn shape(distribution: Distribution) -> String {
+    match distribution {
+        Distribution::Uniform => "uniform".to_owned(),
+        Distribution::Zipf { theta } => format!("zipf:{theta}"),
+        Distribution::Hotspot => "hotspot".to_owned(),
+        Distribution::Exponential => "exponential".to_owned(),
+    }
+}
+
+/// The presets with what they say, for the end of a command's help.
+pub(crate) fn presets(default: &str) -> String {
+    let mut text = format!("Presets [default: {default}]:\n");
+    for Preset { name, title, parameters, .. } in PRESETS {
+        let workload = match parameters.kind {
+            TxnKind::Mixed => "mixed",
+            TxnKind::BlindWrite => "blindw",
+            TxnKind::ReadModifyWrite => "rmw",
+            TxnKind::ListAppend => "list-append",
+            TxnKind::MiniTransaction => "mini",
+            TxnKind::Application(_) | TxnKind::Rows(_) => "of its own",
+        };
+        let times = match parameters.times {
+            Times::None => "none",
+            Times::Transactions => "transactions",
+            Times::Operations => "operations",
+        };
+        writeln!(
+            text,
+            "  {name}: {title}\n      sessions {}, transactions {}, operations {}, read-share {}, \
+             keys {}, distribution {},\n      workload {workload}, isolation {}, times {times}",
+            parameters.sessions,
+            parameters.transactions,
+            parameters.operations,
+            parameters.read_share,
+            parameters.keys,
+            shape(parameters.distribution),
+            parameters.isolation.name(),
+        )
+        .expect("writing to a string cannot fail");
     }
     text
 }

@@ -137,8 +137,9 @@ impl Suite<'_> {
     }
 
     fn sees(&self, session: &mut dyn Session, request: Request, expected: &Answer) {
-        let found = self.answers(session, std::slice::from_ref(&request));
-        assert_eq!(sorted(&found[0]), *expected, "{}: {request:?}", self.isolation);
+        let requests = [request];
+        let found = self.answers(session, &requests);
+        assert_eq!(sorted(&found[0]), *expected, "{}: {requests:?}", self.isolation);
     }
 
     /// Reads see writes: of the same transaction, of another session, of a new one.

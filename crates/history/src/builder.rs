@@ -78,13 +78,17 @@ impl HistoryBuilder {
     /// The key of this name.
     #[inline]
     pub fn key(&mut self, name: Value) -> KeyId {
+        match self.dense_keys.get(name.bits() as usize) {
+            Some(&id) if id != NO_KEY => KeyId(id),
+            _ => self.new_or_sparse_key(name),
+        }
+    }
+
+    /// Apart, so that the usual case is short where it is used.
+    #[cold]
+    fn new_or_sparse_key(&mut self, name: Value) -> KeyId {
         let bits = name.bits();
         if bits < DENSE_KEYS_MAX {
-            if let Some(&id) = self.dense_keys.get(bits as usize)
-                && id != NO_KEY
-            {
-                return KeyId(id);
-            }
             let id = self.columns.keys.len() as u32;
             if self.dense_keys.len() <= bits as usize {
                 self.dense_keys.resize(bits as usize + 1, NO_KEY);
@@ -220,6 +224,25 @@ impl HistoryBuilder {
     pub fn op(&mut self, kind: OpKind, key: KeyId, value: Value) {
         debug_assert!(kind.has_key() && kind != OpKind::ReadList, "these have calls of their own");
         self.push(kind, key, value);
+    }
+
+    /// Adds operations of the current transaction, of which the kinds alone are known
+    /// yet. [`HistoryBuilder::op_columns`] must follow before any other operation.
+    #[inline]
+    pub(crate) fn op_kinds(&mut self, kinds: impl ExactSizeIterator<Item = OpKind>) {
+        self.columns.kinds.extend(kinds);
+    }
+
+    /// The rest of all operations added by [`HistoryBuilder::op_kinds`]: their keys, and
+    /// the natural numbers that are their values. Positions count on from the last one set.
+    pub(crate) fn op_columns(&mut self, keys: &[KeyId], numbers: impl Iterator<Item = u64>) {
+        let Columns { values, op_keys, op_values, positions, kinds, .. } = &mut self.columns;
+        op_keys.extend_from_slice(keys);
+        op_values.extend(numbers.map(|number| values.unsigned(number)));
+        positions.extend((self.position..).take(keys.len()));
+        assert!(kinds.len() == op_keys.len() || self.refused.is_some(), "every kind has a key");
+        self.refuse_if_over_memory();
+        self.refuse_if_too_many_ops();
     }
 
     /// Adds a read of a list.
@@ -365,6 +388,11 @@ impl HistoryBuilder {
         if self.columns.kinds.len().is_multiple_of(OPS_PER_LOOK) {
             self.refuse_if_over_memory();
         }
+        self.refuse_if_too_many_ops();
+    }
+
+    #[inline]
+    fn refuse_if_too_many_ops(&mut self) {
         if self.columns.kinds.len() >= OPS_MAX {
             self.refuse("expected at most 2^31 - 16 operations, found more".into());
         }

@@ -177,6 +177,13 @@ pub struct History {
 }
 
 impl History {
+    /// The same history without the version orders that a database gave.
+    #[must_use]
+    pub fn without_version_orders(mut self) -> History {
+        self.columns.orders.versions = Vec::new();
+        self
+    }
+
     /// The table that resolves [`Value`]s.
     pub fn values(&self) -> &Values {
         &self.columns.values

@@ -198,20 +198,16 @@ impl<'a> Source<'a> {
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
-    /// Consumes whole lines, about a window of them, into `block`; an empty block
-    /// is the end of the source.
-    pub fn next_lines(&mut self, block: &mut Vec<u8>) -> Result<(), ReadError> {
-        block.clear();
+    /// Fills the window with whole lines, and says how many bytes they have; none at
+    /// the end of the source.
+    pub(crate) fn fill_lines(&mut self) -> Result<usize, ReadError> {
         loop {
             let more = self.fill()?;
-            let length = match memchr::memrchr(b'\n', self.window()) {
-                Some(at) => at + 1,
-                None if more => continue,
-                None => self.end - self.start,
-            };
-            block.extend_from_slice(&self.window()[..length]);
-            self.consume(length);
-            return Ok(());
+            match memchr::memrchr(b'\n', self.window()) {
+                Some(at) => return Ok(at + 1),
+                None if more => {}
+                None => return Ok(self.end - self.start),
+            }
         }
     }
 
@@ -265,14 +261,15 @@ mod tests {
     fn blocks_end_at_line_ends() {
         let text = b"line of text\n".repeat(200_000);
         let mut source = Source::from_bytes("test", &text);
-        let (mut block, mut total) = (Vec::new(), 0);
+        let mut total = 0;
         loop {
-            source.next_lines(&mut block).expect("readable");
-            if block.is_empty() {
+            let length = source.fill_lines().expect("readable");
+            if length == 0 {
                 break;
             }
-            assert!(block.ends_with(b"\n"));
-            total += block.len();
+            assert!(source.window()[..length].ends_with(b"\n"));
+            total += length;
+            source.consume(length);
         }
         assert_eq!(total, text.len());
         assert_eq!(source.line(), 200_001);

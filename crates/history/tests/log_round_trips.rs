@@ -38,7 +38,7 @@ fn initial_reads_survive_every_format_that_has_an_initial_state() {
     for name in ALL {
         let (again, losses) = round_trip(name, &original);
         let initial = "the initial state becomes a transaction in a session of its own, \
-                       which nothing puts before the others";
+                       and every other one begins with a read of an added key that it wrote";
         if name == "awdit" {
             assert!(losses.contains(&initial.to_owned()), "{losses:?}");
         } else {

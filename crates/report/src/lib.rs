@@ -1,5 +1,6 @@
 //! What a check found: one versioned [`Report`], shown as text or JSON.
 
+mod given;
 mod json;
 mod lattice;
 mod lint;
@@ -9,6 +10,7 @@ pub mod stats;
 mod stats_text;
 mod terminal;
 
+pub use given::GivenOrderReport;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use prose::{Prose, explain};
@@ -44,6 +46,9 @@ pub struct Report {
     pub strongest: Vec<&'static str>,
     /// Levels that do not hold and are implied by every other level that does not.
     pub weakest_violated: Vec<&'static str>,
+    /// What became of the serialization order that came with the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serialization_order: Option<GivenOrderReport>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
     /// Why levels that hold were not tested by this history.
@@ -117,6 +122,10 @@ pub struct LevelReport {
     /// Why the level is not decided, or which other level decided it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The verdict without the version orders that a database gave, where they may have
+    /// made the difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_given: Option<&'static str>,
     /// Time spent on this level alone.
     pub seconds: f64,
 }
@@ -179,10 +188,20 @@ impl Report {
             history: Size::of(history),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
+            serialization_order: GivenOrderReport::new(&prose, index),
             levels,
             remarks,
             notes: vacuity.into_iter().map(note).collect(),
         }
+    }
+
+    /// Notes the verdict that a violated level has without the version orders that a
+    /// database gave: whether the level is violated outright, or only the order.
+    pub fn note_without_given(&mut self, level: Level, verdict: &Verdict) {
+        let Some(report) = self.levels.iter_mut().find(|it| it.level == level.name()) else {
+            return;
+        };
+        report.without_given = Some(verdict.name());
     }
 }
 
@@ -193,6 +212,7 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         verdict: verdict.name(),
         anomalies: Vec::new(),
         reason: None,
+        without_given: None,
         seconds: *seconds,
     };
     match verdict {

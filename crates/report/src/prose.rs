@@ -92,6 +92,36 @@ impl<'a> Prose<'a> {
     pub fn at(&self, op: OpId) -> String {
         self.place(&[op])
     }
+
+    /// Where a transaction wrote a key, to follow a place.
+    pub(crate) fn written_at(&self, txn: TxnId, key: KeyId) -> String {
+        match self.index.final_write(self.history, txn, key) {
+            Some(write) => format!(" with {} {}", self.content(write, key), self.at(write)),
+            None => String::new(),
+        }
+    }
+
+    /// Why one version of a key comes before another.
+    pub(crate) fn version(&self, step: &VersionStep) -> String {
+        let (before, after) = (self.txn(step.before), self.txn(step.after));
+        let key = self.key(step.key);
+        match step.evidence {
+            VersionEvidence::ListRead(read) => {
+                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
+                format!("{before} appended to {key} before {after}, as {reader} read it {at}")
+            }
+            VersionEvidence::NotInList(read) => {
+                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
+                format!(
+                    "{before} appended to {key} before {after}, whose element the longest list, \
+                     read by {reader}, does not have {at}"
+                )
+            }
+            VersionEvidence::Given => {
+                format!("the database installed {key} of {before} before that of {after}")
+            }
+        }
+    }
 }
 
 /// Why an anomaly is one: sentences on lines of their own.
@@ -238,7 +268,7 @@ fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
             let (content, at) = (prose.content(*read, *key), prose.at(*read));
             vec![format!("{after} read {content} from {before} {at}")]
         }
-        Reason::Version(step) => vec![version(prose, step)],
+        Reason::Version(step) => vec![prose.version(step)],
         Reason::RealTime => vec![format!("{before} had completed when {after} was invoked")],
         Reason::AntiDependency { read, key, because } => {
             replaced(prose, edge, (*read, *key), because)
@@ -293,7 +323,7 @@ fn replaced(
         because.iter().flat_map(|step| self::because(prose, step)).collect();
     lines.push(format!(
         "{before} read {content}, which {after} replaced {at}{}",
-        written_at(prose, edge.after, key)
+        prose.written_at(edge.after, key)
     ));
     if let Some(first) = because.first() {
         let writer = prose.txn(first.before);
@@ -330,33 +360,4 @@ fn overwritten(
     ));
     lines.push(format!("so {before} was overwritten: {before} before {after}"));
     lines
-}
-
-/// Where a transaction wrote a key, to follow a place.
-fn written_at(prose: &Prose<'_>, txn: TxnId, key: KeyId) -> String {
-    match prose.index.final_write(prose.history, txn, key) {
-        Some(write) => format!(" with {} {}", prose.content(write, key), prose.at(write)),
-        None => String::new(),
-    }
-}
-
-fn version(prose: &Prose<'_>, step: &VersionStep) -> String {
-    let (before, after) = (prose.txn(step.before), prose.txn(step.after));
-    let key = prose.key(step.key);
-    match step.evidence {
-        VersionEvidence::ListRead(read) => {
-            let (reader, at) = (prose.txn(prose.history.txn_of(read)), prose.at(read));
-            format!("{before} appended to {key} before {after}, as {reader} read it {at}")
-        }
-        VersionEvidence::NotInList(read) => {
-            let (reader, at) = (prose.txn(prose.history.txn_of(read)), prose.at(read));
-            format!(
-                "{before} appended to {key} before {after}, whose element the longest list, \
-                 read by {reader}, does not have {at}"
-            )
-        }
-        VersionEvidence::Given => {
-            format!("the database installed {key} of {before} before that of {after}")
-        }
-    }
 }

@@ -71,7 +71,7 @@ fn reads(stats: &Stats) -> String {
         (reads.initial, "the initial state"),
         (reads.own, "the transaction itself"),
         (reads.several, "one of several writers"),
-        (reads.unresolved, "nobody known"),
+        (reads.unresolved, "no write of the history"),
     ];
     let shown: Vec<String> = parts
         .iter()
@@ -134,7 +134,7 @@ test (text)
   transactions                3 (2 committed, 1 aborted, 0 unknown)
   operations                  5 (3 read, 2 write)
   keys                        1
-  reads from                  other transactions 1, the initial state 1, nobody known 1
+  reads from                  other transactions 1, the initial state 1, no write of the history 1
   writes per key              2 to 2, median 2
   operations per transaction  1 to 2, median 2
   read-modify-write           1 of 1 writes of a key by a transaction (100 %)

@@ -1,6 +1,6 @@
 //! The report as text for a terminal, meaningful without colour.
 
-use crate::{AnomalyReport, LevelReport, Report};
+use crate::{AnomalyReport, GivenOrderReport, LevelReport, Report};
 use std::fmt::Write;
 
 /// How much to say.
@@ -25,15 +25,19 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     head(&mut out, report);
     let width = report.levels.iter().map(|level| level.level.len()).max().unwrap_or(0);
     for level in report.levels.iter().rev() {
-        let reason = level.reason.as_ref().map(|reason| format!("  ({reason})"));
-        let reason = reason.unwrap_or_default();
+        let without = level.without_given.map(without_given);
+        let reasons: Vec<&str> = level.reason.as_deref().into_iter().chain(without).collect();
+        let reason = match reasons.as_slice() {
+            [] => String::new(),
+            reasons => format!("  ({})", reasons.join("; ")),
+        };
         line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
     }
-    for level in report.levels.iter().filter(|level| shows_anomalies(report, level)) {
-        line(&mut out, format_args!("\nnot {}:", level.level));
-        for anomaly in &level.anomalies {
-            show(&mut out, anomaly);
-        }
+    for level in &report.levels {
+        show_violation(&mut out, report, level);
+    }
+    if let Some(given) = &report.serialization_order {
+        show_given(&mut out, given, report);
     }
     if !report.remarks.is_empty() {
         line(&mut out, format_args!("\nalso seen, refuting none of these levels:"));
@@ -70,28 +74,77 @@ fn head(out: &mut String, report: &Report) {
     line(
         out,
         format_args!(
-            "{}: {} transactions ({outcomes}) in {} sessions, {} operations on {} keys ({})\n",
+            "{}: {} ({outcomes}) in {}, {} on {} ({})\n",
             report.file,
-            size.transactions,
-            size.sessions,
-            size.operations,
-            size.keys,
+            counted(size.transactions, "transaction"),
+            counted(size.sessions, "session"),
+            counted(size.operations, "operation"),
+            counted(size.keys, "key"),
             report.format
         ),
     );
 }
 
-/// A level settled by a weaker one that is shown itself is not explained again,
-/// unless it has more to show.
-fn shows_anomalies(report: &Report, level: &LevelReport) -> bool {
+/// So many of something.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The anomalies of a level. One settled by a weaker level that is shown itself is not
+/// explained again, unless it has more to show; but every level that is named as broken
+/// has a section, or says which one shows it.
+fn show_violation(out: &mut String, report: &Report, level: &LevelReport) {
+    let name = level.level;
     let settling = report.levels.iter().find(|other| Some(other.level) == level.settled_by);
-    if settling.is_some_and(|other| other.anomalies.len() == level.anomalies.len()) {
-        return false;
+    let settled = settling.is_some_and(|other| other.anomalies.len() == level.anomalies.len());
+    let mut earlier = report.levels.iter().take_while(|other| other.level != name);
+    let same = earlier
+        .find(|other| other.anomalies == level.anomalies && !level.anomalies.is_empty())
+        .map(|other| other.level);
+    if !settled && same.is_none() && !level.anomalies.is_empty() {
+        line(out, format_args!("\nnot {name}:"));
+        for anomaly in &level.anomalies {
+            show(out, anomaly);
+        }
+        return;
     }
-    let explained =
-        |other: &LevelReport| other.level != level.level && other.anomalies == level.anomalies;
-    let earlier = report.levels.iter().take_while(|other| other.level != level.level);
-    !level.anomalies.is_empty() && !earlier.into_iter().any(explained)
+    if !report.weakest_violated.contains(&name) {
+        return;
+    }
+    match (same, &level.reason) {
+        (Some(same), _) => line(out, format_args!("\nnot {name}: shown by not {same}, above")),
+        (None, Some(reason)) => line(out, format_args!("\nnot {name}: {reason}")),
+        (None, None) => {}
+    }
+}
+
+/// What a level's verdict without given version orders means beside the one with them.
+fn without_given(verdict: &str) -> &'static str {
+    match verdict {
+        "satisfied" => "only under the given version orders: satisfied without them",
+        "violated" => "without the given version orders too",
+        _ => "not decided without the given version orders",
+    }
+}
+
+/// Whether the claim of the database holds, and whether the level does all the same.
+fn show_given(out: &mut String, given: &GivenOrderReport, report: &Report) {
+    if given.explains {
+        line(out, format_args!("\nthe serialization order that came with it explains every read"));
+        return;
+    }
+    line(out, format_args!("\nthe serialization order that came with it does not explain it:"));
+    for sentence in given.explanation.lines() {
+        line(out, format_args!("  {sentence}"));
+    }
+    let serializable = report.levels.iter().find(|level| level.level == "serializable");
+    match serializable.map(|level| level.verdict) {
+        Some("satisfied") => {
+            line(out, format_args!("  another order does: the claim is wrong, not the level"));
+        }
+        Some("violated") => line(out, format_args!("  no other order does either")),
+        _ => {}
+    }
 }
 
 fn show(out: &mut String, anomaly: &AnomalyReport) {

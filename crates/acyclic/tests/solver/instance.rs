@@ -229,15 +229,7 @@ pub(crate) const PLAIN: Run = Run { at_once: usize::MAX, conflicts_max: None };
 /// Runs the solver and checks its answer: an order against all edges and
 /// clauses, a refusal by its proof.
 pub(crate) fn solve(instance: &Instance, run: Run) -> Found {
-    let known = KnownEdges::from_edges(instance.order.len(), &instance.known);
-    let mut solver = Solver::new(&instance.order, known).expect("an order");
-    let mut hidden = Hidden::new(instance, run.at_once);
-    for choice in 0..instance.hidden_choices.unwrap_or(instance.choices.len()) {
-        hidden.tell_choice(&mut solver, choice);
-    }
-    for clause in 0..instance.hidden_clauses.unwrap_or(instance.clauses.len()) {
-        hidden.tell_clause(&mut solver, clause);
-    }
+    let (mut solver, mut hidden) = begin(instance, run);
     let limits = Limits { conflicts_max: run.conflicts_max, ..Limits::NONE };
     let answer = loop {
         match solver.solve(&mut hidden, &limits) {
@@ -258,6 +250,33 @@ pub(crate) fn solve(instance: &Instance, run: Run) -> Found {
             Found { satisfied: false, steps: refutation.steps.len(), statistics }
         }
         Answer::Stopped(_) => unreachable!("the loop goes on"),
+    }
+}
+
+fn begin(instance: &Instance, run: Run) -> (Solver, Hidden<'_>) {
+    let known = KnownEdges::from_edges(instance.order.len(), &instance.known);
+    let mut solver = Solver::new(&instance.order, known).expect("an order");
+    let mut hidden = Hidden::new(instance, run.at_once);
+    for choice in 0..instance.hidden_choices.unwrap_or(instance.choices.len()) {
+        hidden.tell_choice(&mut solver, choice);
+    }
+    for clause in 0..instance.hidden_clauses.unwrap_or(instance.clauses.len()) {
+        hidden.tell_clause(&mut solver, clause);
+    }
+    (solver, hidden)
+}
+
+/// Whether CaDiCaL finds an order, which is checked.
+#[cfg(feature = "cadical")]
+pub(crate) fn solve_by_cadical(instance: &Instance, run: Run) -> bool {
+    let (mut solver, mut hidden) = begin(instance, run);
+    match solver.solve_by_cadical(&mut hidden, &Limits::NONE) {
+        acyclic::Unproven::Satisfied => {
+            check_order(instance, &solver, &hidden);
+            true
+        }
+        acyclic::Unproven::Violated => false,
+        acyclic::Unproven::Stopped(_) => unreachable!("there are no limits"),
     }
 }
 

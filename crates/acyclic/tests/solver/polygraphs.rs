@@ -248,3 +248,20 @@ fn long_searches_forget_clauses_and_still_prove_their_answers() {
     assert!(satisfied > 0, "{satisfied} of 8 satisfied");
     assert!(proven_after_forgetting > 0, "{proven_after_forgetting} of 8 proven");
 }
+
+#[cfg(feature = "cadical")]
+#[test]
+fn cadical_gives_the_same_answers() {
+    use crate::instance::solve_by_cadical;
+    let (mut satisfied, mut violated) = (0, 0);
+    for seed in 0..20 {
+        let workload = Workload { txns: 400, keys: 20, stale: (seed % 4) as usize };
+        let mut instance = history(workload, seed);
+        let own = solve(&instance, PLAIN).satisfied;
+        assert_eq!(solve_by_cadical(&instance, PLAIN), own, "seed {seed}");
+        instance.hidden_choices = Some(instance.choices.len() / 10);
+        assert_eq!(solve_by_cadical(&instance, PLAIN), own, "seed {seed}, hidden");
+        *(if own { &mut satisfied } else { &mut violated }) += 1;
+    }
+    assert!(satisfied >= 5 && violated >= 5, "{satisfied} satisfied, {violated} violated");
+}

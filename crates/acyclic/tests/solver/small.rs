@@ -87,6 +87,12 @@ fn compare(kind: Kind, seeds: u64) {
             let found = found.unwrap_or_else(|_| panic!("seed {seed}: {instance:?}"));
             assert_eq!(found.satisfied, expected, "seed {seed}: {instance:?}");
         }
+        #[cfg(feature = "cadical")]
+        assert_eq!(
+            crate::instance::solve_by_cadical(&instance, run),
+            expected,
+            "CaDiCaL, seed {seed}: {instance:?}"
+        );
         *(if expected { &mut satisfied } else { &mut violated }) += 1;
     }
     let least = seeds / 10;

@@ -77,7 +77,15 @@ impl<'a> Prover<'_, 'a> {
     }
 
     /// Whether a writer that precedes a reader must be seen by it if both write a common
-    /// key. Then a writer of what the reader read in its initial state comes after it.
+    /// key: at update atomic, which has no version order of its own.
+    ///
+    /// Three rules for version orders hold there too, of a reader and another writer of the key
+    /// that share a key. Were the writer before the reader, the definition would put it before
+    /// what the reader saw. Nothing precedes the initial state, so after an `initial-read` the
+    /// reader comes first; nor does the writer if a path leads to it from what was seen, so
+    /// it does for an `anti-dependency`; and a `seen-or-after` leaves both ways open. A
+    /// writer that does not count stands at the end of the order, after the reader. The definition
+    /// speaks of all reads, rows included, and of all writes, so no read is unprotected.
     pub(super) fn sees_common_writers(&self) -> bool {
         let common = |level: &Commits| level.visible == Visible::CommonWriter;
         matches!(&self.level.meaning, Meaning::Commits(level) if common(level))
@@ -216,8 +224,8 @@ impl<'a> Prover<'_, 'a> {
         if history.outcome(early) != Outcome::Committed {
             return Err(format!("transaction {} may never have ended", early.0));
         }
-        let completed = super::interval(history, early, edge.0).completed;
-        if early == late || completed >= super::interval(history, late, edge.1).invoked {
+        let completed = self.facts.completed(early, edge.0);
+        if early == late || completed >= self.facts.invoked(late, edge.1) {
             return Err("the first was not completed before the second was invoked".into());
         }
         Ok(())

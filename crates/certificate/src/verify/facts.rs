@@ -2,8 +2,10 @@
 //!
 //! The joins are simple sorted arrays of the verifier's own.
 
-use crate::level::Reads;
-use isolde_history::{Condition, History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
+use crate::level::{EventKind, Reads};
+use isolde_history::{
+    Condition, History, Interval, KeyId, Op, OpId, OpKind, Outcome, Time, TxnId, Value,
+};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -11,6 +13,8 @@ use std::ops::ControlFlow;
 /// A history with what the verifier looks up in it.
 pub(super) struct Facts<'a> {
     pub(super) history: &'a History,
+    /// How far clocks may be apart.
+    pub(super) clock_drift: Time,
     joins: OnceCell<Joins>,
     surely_counted: [OnceCell<Vec<bool>>; 2],
 }
@@ -90,7 +94,30 @@ pub(super) enum Sole {
 
 impl<'a> Facts<'a> {
     pub(super) fn new(history: &'a History) -> Self {
-        Facts { history, joins: OnceCell::new(), surely_counted: Default::default() }
+        Facts {
+            history,
+            clock_drift: 0,
+            joins: OnceCell::new(),
+            surely_counted: Default::default(),
+        }
+    }
+
+    /// When an event of a transaction was invoked.
+    pub(super) fn invoked(&self, txn: TxnId, kind: EventKind) -> Time {
+        self.interval(txn, kind).invoked
+    }
+
+    /// When an event of a transaction had surely completed by everybody's clock.
+    pub(super) fn completed(&self, txn: TxnId, kind: EventKind) -> Time {
+        self.interval(txn, kind).completed.saturating_add(self.clock_drift)
+    }
+
+    fn interval(&self, txn: TxnId, kind: EventKind) -> Interval {
+        let times = self.history.txn_times(txn);
+        match kind {
+            EventKind::Begin => times.begin,
+            EventKind::Commit => times.commit,
+        }
     }
 
     fn joins(&self) -> &Joins {

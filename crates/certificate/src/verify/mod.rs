@@ -17,10 +17,10 @@ mod versions;
 mod visible;
 
 use crate::fingerprint::Fingerprint;
-use crate::level::{EventKind, Level, Meaning};
+use crate::level::{Level, Meaning};
 use crate::proof::{Certificate, Claim, End, Node, Proof, Refutation, Witness};
 use facts::Facts;
-use isolde_history::{History, Interval, OpId, OpKind, TxnId, Value};
+use isolde_history::{History, OpId, OpKind, Time, Value};
 use std::fmt;
 
 /// A certificate is about another history than the one it was held against.
@@ -97,7 +97,7 @@ pub fn verify(
     if found != certificate.history {
         return Err(OtherHistory { certificate: certificate.history, history: found });
     }
-    let verifier = Verifier::new(history);
+    let verifier = Verifier::new(history).with_clock_drift(certificate.clock_drift);
     let mut settled: Vec<&str> = Vec::new();
     let mut results = Vec::new();
     for claim in &certificate.claims {
@@ -121,6 +121,14 @@ impl<'a> Verifier<'a> {
     /// Looks at what the history is made of.
     pub fn new(history: &'a History) -> Self {
         Verifier { facts: Facts::new(history), outside: outside(history) }
+    }
+
+    /// The same if clocks may be apart, in nanoseconds.
+    #[must_use]
+    pub fn with_clock_drift(mut self, drift: Time) -> Self {
+        // A negative bound would order what overlaps.
+        self.facts.clock_drift = drift.max(0);
+        self
     }
 
     /// Why nothing can be proved about the history, if so: the definitions say nothing
@@ -197,15 +205,6 @@ impl<'a> Verifier<'a> {
                 Ok(Extent::Derivation { steps: derivation.steps.len(), clauses })
             }
         }
-    }
-}
-
-/// Where an event of a transaction lies in real time.
-fn interval(history: &History, txn: TxnId, kind: EventKind) -> Interval {
-    let times = history.txn_times(txn);
-    match kind {
-        EventKind::Begin => times.begin,
-        EventKind::Commit => times.commit,
     }
 }
 

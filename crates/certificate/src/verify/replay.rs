@@ -197,7 +197,7 @@ impl<'f, 'a> Replay<'f, 'a> {
         }
         for (rule, latest) in self.level.real_time.iter().zip(&self.latest) {
             let (invoked, other) = latest.of_others(txn);
-            if rule.0 == kind && super::interval(history, txn, kind).completed < invoked {
+            if rule.0 == kind && self.facts.completed(txn, kind) < invoked {
                 return Err(format!("transaction {other} was invoked after it completed"));
             }
         }
@@ -205,10 +205,9 @@ impl<'f, 'a> Replay<'f, 'a> {
     }
 
     fn real_time_to(&mut self, kind: EventKind, txn: TxnId) {
-        let history = self.facts.history;
         for (rule, latest) in self.level.real_time.iter().zip(&mut self.latest) {
             if rule.1 == kind {
-                latest.insert(super::interval(history, txn, kind).invoked, txn);
+                latest.insert(self.facts.invoked(txn, kind), txn);
             }
         }
     }

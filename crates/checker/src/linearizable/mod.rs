@@ -13,6 +13,7 @@
 //! | `chains` | what follows from compare-and-sets where contents tell their writers [MTC] |
 //! | `zones` | the order of plain writes there [Gibbons97] |
 //! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
+//! | `objects` | all objects, on all threads |
 //! | `merge` | one order of all objects |
 //!
 //! Where contents tell their writers that is O(n log n); a search is exponential in
@@ -20,6 +21,7 @@
 
 mod chains;
 mod merge;
+mod objects;
 mod operations;
 mod refused;
 mod search;
@@ -33,6 +35,7 @@ use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use chains::Versions;
 use hashbrown::HashSet;
 use isolde_history::{History, KeyId, OpId, Time, TxnId};
+use objects::Without;
 use operations::{Action, Content, Operation, Operations, Texts};
 use search::{Problem, Searched};
 
@@ -47,6 +50,10 @@ pub struct Reading {
 
 /// More operations are not searched in one order if sessions contradict the times.
 const MERGED_BY_SEARCH_MAX: usize = 256;
+/// What is said of them.
+pub(crate) const NOT_MERGED: &str = "every object has an order, but what sessions did one after \
+    another is not so by the times, and whether one order fits all objects is not decided for so \
+    many operations";
 
 /// Whether every transaction is one operation on a register, a store or a lock.
 pub(crate) fn applies(history: &History) -> bool {
@@ -60,28 +67,17 @@ pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Optio
     if !history.has_times() {
         return Some(Verdict::Unknown(Unknown::Unsupported("the history has no times".into())));
     }
-    let mut by_object: Vec<Vec<usize>> = vec![Vec::new(); operations.objects.len()];
-    for (place, operation) in operations.all.iter().enumerate() {
-        if let Some(places) = by_object.get_mut(operation.object) {
-            places.push(place);
+    let orders = match objects::orders(&mut operations, limits) {
+        Ok(orders) => orders,
+        Err(Without { decided: Decided::Limit(limit), .. }) => {
+            return Some(Verdict::Unknown(Unknown::Limit(limit)));
         }
-    }
-    let mut orders = Vec::new();
-    for (object, places) in by_object.iter().enumerate() {
-        let of_object: Vec<Operation> =
-            places.iter().map(|&place| Operation { object: 0, ..operations.all[place] }).collect();
-        let Operations { objects, texts, .. } = &mut operations;
-        match one_object(&of_object, objects[object], texts, limits) {
-            Decided::Order(order) => {
-                orders.push(order.into_iter().map(|place| places[place]).collect());
-            }
-            Decided::Violated(kind, shown) => {
-                let anomaly = anomaly(history, &of_object, objects[object].key, kind, &shown);
-                return Some(violated(anomaly));
-            }
-            Decided::Limit(limit) => return Some(Verdict::Unknown(Unknown::Limit(limit))),
+        Err(Without { decided: Decided::Violated(kind, shown), object, operations: own }) => {
+            let key = operations.objects[object].key;
+            return Some(violated(anomaly(history, &own, key, kind, &shown)));
         }
-    }
+        Err(Without { decided: Decided::Order(_), .. }) => unreachable!("it is without"),
+    };
     Some(all_objects(history, operations, &orders, limits))
 }
 
@@ -163,11 +159,7 @@ fn all_objects(
         return in_order(order);
     }
     if all.len() > MERGED_BY_SEARCH_MAX {
-        return Verdict::Unknown(Unknown::Unsupported(
-            "every object has an order, but what sessions did one after another is not so by the \
-             times, and whether one order fits all objects is not decided for so many operations"
-                .into(),
-        ));
+        return Verdict::Unknown(Unknown::Unsupported(NOT_MERGED.into()));
     }
     let objects = &operations.objects;
     let problem = Problem { operations: all, objects, before: &before };

@@ -43,7 +43,7 @@ pub(super) struct Problem<'a> {
 }
 
 /// Without a limit of the caller's, no search takes more than this.
-const BYTES_MAX: usize = 1 << 30;
+pub(super) const BYTES_MAX: usize = 1 << 30;
 /// Configurations between two questions whether to stop.
 const STEPS_PER_LOOK: usize = 1 << 10;
 /// A smaller tree is not worth pruning.

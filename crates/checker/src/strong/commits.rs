@@ -8,7 +8,7 @@
 
 use super::Options;
 use super::cycle::{Core, Premises, Step, short_cycle};
-use super::decision::{in_order, limit, open_pairs, solved, violated};
+use super::decision::{Solved, in_order, limit, open_pairs, solved, violated};
 use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
 use super::likely::Guess;
@@ -21,7 +21,7 @@ use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
-use crate::verdict::{Satisfied, Unknown, Verdict};
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index, ReadId, TxnId};
@@ -55,6 +55,7 @@ pub(super) struct Commits<'a> {
     pub(super) versions: &'a Versions<'a>,
     pub(super) repeated: &'a [Repeated],
     pub(super) limits: &'a Limits<'a>,
+    options: Options,
     /// What every order contains.
     pub(super) graph: Graph,
     /// What orders contain if they can.
@@ -80,7 +81,7 @@ pub(super) fn decide<L: CommitLevel>(
         Ok(repeated) => repeated,
         Err(reason) => return (Verdict::Unknown(Unknown::Unsupported(reason)), Vec::new()),
     };
-    let mut commits = Commits::new(model, &versions, &repeated, limits);
+    let mut commits = Commits::new(model, (&versions, &repeated), options, limits);
     let verdict = commits.run::<L>();
     (verdict, commits.origins)
 }
@@ -112,8 +113,8 @@ enum Forced {
 impl<'a> Commits<'a> {
     fn new(
         model: &'static Model,
-        versions: &'a Versions<'a>,
-        repeated: &'a [Repeated],
+        (versions, repeated): (&'a Versions<'a>, &'a [Repeated]),
+        options: Options,
         limits: &'a Limits<'a>,
     ) -> Self {
         let (history, index) = (versions.history, versions.index);
@@ -129,7 +130,7 @@ impl<'a> Commits<'a> {
         let nodes = txns + initial.node_count();
         let likely = Graph::new(model, txns, nodes, &(&session, &(&version_order, &initial)));
         let (derived, origins) = (HashSet::new(), Vec::new());
-        Commits { model, versions, repeated, limits, graph, likely, derived, origins }
+        Commits { model, versions, repeated, limits, options, graph, likely, derived, origins }
     }
 
     fn run<L: CommitLevel>(&mut self) -> Verdict {
@@ -228,16 +229,17 @@ impl<'a> Commits<'a> {
         let questions = Questions::new(self, &mut solver);
         let mut inquiry = Inquiry { questions, level: L::asking(self) };
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
-        let answer = solved(&mut solver, &mut inquiry, self.limits, (used, None));
-        match answer {
-            acyclic::Answer::Satisfied => {
+        let within = (self.limits, self.options.engine);
+        match solved(&mut solver, &mut inquiry, within, (used, self.options.conflicts_max)) {
+            Solved::Satisfied => {
                 let nodes = in_order(solver.positions()).into_iter().map(TxnId);
                 let counted = nodes.filter(|&txn| self.versions.index.is_counted(txn));
                 let satisfied = Satisfied::Order(counted.collect());
                 self.origins = inquiry.questions.origins_taken();
                 Verdict::Satisfied(satisfied)
             }
-            acyclic::Answer::Violated(refutation) => {
+            Solved::Violated(None) => Verdict::Violated(Violated::by(Vec::new())),
+            Solved::Violated(Some(refutation)) => {
                 (self.limits.observe)(Stage::Explain);
                 let asked = inquiry.questions.asked;
                 let anomaly = anomaly::of_cases(self.explainer().cases(&refutation, &asked));
@@ -246,7 +248,7 @@ impl<'a> Commits<'a> {
                     .then(|| self.prover().of_search(&refutation, &asked));
                 violated(anomaly, proof)
             }
-            acyclic::Answer::Stopped(stop) => limit(stop),
+            Solved::Stopped(stop) => limit(stop),
         }
     }
 

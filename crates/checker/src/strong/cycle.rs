@@ -37,7 +37,9 @@ impl Core {
         let nodes = graph.node_count();
         // The number by which a node was met, and the lowest one it leads back to.
         let mut met = vec![NOT_STUCK; nodes];
-        stuck.iter().for_each(|&node| met[node as usize] = 0);
+        for &node in stuck {
+            met[node as usize] = 0;
+        }
         let mut lowest = vec![0u32; nodes];
         let mut core = Core { parts: Vec::new(), part: vec![0; nodes] };
         let mut path: Vec<Node> = Vec::new();
@@ -76,7 +78,9 @@ impl Core {
         }
         core.parts.sort_by_key(Vec::len);
         for (place, part) in core.parts.iter().enumerate() {
-            part.iter().for_each(|&node| core.part[node as usize] = place as u32 + 1);
+            for &node in part {
+                core.part[node as usize] = place as u32 + 1;
+            }
         }
         core
     }
@@ -85,7 +89,9 @@ impl Core {
     fn close(&mut self, first: Node, path: &mut Vec<Node>, met: &mut [u32]) {
         let start = path.iter().rposition(|&node| node == first).expect("a node on the path");
         // Nothing that is met later belongs to it.
-        path[start..].iter().for_each(|&node| met[node as usize] = u32::MAX);
+        for &node in &path[start..] {
+            met[node as usize] = u32::MAX;
+        }
         let part = path.split_off(start);
         if part.len() > 1 {
             self.parts.push(part);

@@ -19,7 +19,7 @@ use super::sources::Known;
 use super::timed::Timed;
 use super::versions::{self, Versions};
 use super::witness::guess;
-use super::{Options, Saturate};
+use super::{Engine, Options, Saturate};
 use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
@@ -189,6 +189,7 @@ impl<'a> Decision<'a> {
         match searched {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
+            Searched::ViolatedUnproven => self.refuted_unproven(graph),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
         }
     }
@@ -200,13 +201,14 @@ impl<'a> Decision<'a> {
         let mut search = Search::new(self.model, self.versions, self.repeated);
         search.begin(&mut solver);
         let used = graph.memory() + self.versions.memory();
-        let answer = solved(&mut solver, &mut search, self.limits, (used, conflicts_max));
-        match answer {
-            acyclic::Answer::Satisfied => Searched::Satisfied(in_order(solver.positions())),
-            acyclic::Answer::Violated(refutation) => {
+        let within = (self.limits, self.options.engine);
+        match solved(&mut solver, &mut search, within, (used, conflicts_max)) {
+            Solved::Satisfied => Searched::Satisfied(in_order(solver.positions())),
+            Solved::Violated(Some(refutation)) => {
                 Searched::Violated(Refuted { refutation, asked: search.asked })
             }
-            acyclic::Answer::Stopped(stop) => Searched::Stopped(stop),
+            Solved::Violated(None) => Searched::ViolatedUnproven,
+            Solved::Stopped(stop) => Searched::Stopped(stop),
         }
     }
 
@@ -284,24 +286,39 @@ impl<'a> Decision<'a> {
             return Attempt::GaveUp;
         }
         let order = graph.sorted().expect("the solver began with an order");
-        let graph = match self.focused(graph, &order, refutation) {
-            Ok(attempt) => return attempt,
-            Err(graph) => graph,
-        };
+        if let Some((stuck, clocks)) = self.focused(&mut graph, &order, refutation) {
+            return self.cyclic(graph, &stuck, Some(&clocks));
+        }
         let premises = Premises { graph: &graph, clocks: None };
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
         let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
-    /// Saturates with the transactions of a refutation alone; the graph back if no cycle
-    /// comes of it.
+    /// No order of versions fits, and it is not known why: as a cycle if saturation finds
+    /// one. A level without session order gives all of it up first.
+    fn refuted_unproven(&mut self, mut graph: Graph) -> Attempt {
+        if !self.model.session && self.given_up.len() < self.history().txn_count() {
+            self.give_up_all();
+            return Attempt::GaveUp;
+        }
+        graph.note_evidence(&self.known());
+        let order = graph.sorted().expect("the solver began with an order");
+        let (saturated, clocks) = self.saturate(&mut graph, &order);
+        if let Saturated::Cyclic(stuck) = saturated {
+            return self.cyclic(graph, &stuck, Some(&clocks));
+        }
+        Attempt::Verdict(Verdict::Violated(Violated::by(Vec::new())))
+    }
+
+    /// Saturates with the transactions of a refutation alone: the nodes on or between
+    /// cycles, if any come of it.
     fn focused(
-        &mut self,
-        mut graph: Graph,
+        &self,
+        graph: &mut Graph,
         order: &[Node],
         refutation: &acyclic::Refutation,
-    ) -> Result<Attempt, Graph> {
+    ) -> Option<(Vec<Node>, (Clocks, Cover))> {
         let events = self.model.events_of(self.history().txn_count()) as Node;
         let nodes = refutation.steps.iter().flat_map(|step| match step {
             acyclic::Step::Cycle { path } => path.as_slice(),
@@ -317,16 +334,16 @@ impl<'a> Decision<'a> {
         let cover = if focus.len() <= FOCUS_MAX {
             Cover::alone(self.history(), &focus)
         } else {
-            self.cover(&graph, order, EXPLAINING_BYTES_MAX)
+            self.cover(graph, order, EXPLAINING_BYTES_MAX)
         };
         let runs = Runs::new(self.versions, &cover);
-        let clocks = Clocks::new(&graph, &cover);
+        let clocks = Clocks::new(graph, &cover);
         let mut saturation =
             Saturation { versions: self.versions, cover: &cover, runs: &runs, clocks, rounds: 0 };
-        let saturated = saturation.run(&mut graph, order.to_vec(), Some(&focus), self.limits);
+        let saturated = saturation.run(graph, order.to_vec(), Some(&focus), self.limits);
         let clocks = saturation.clocks;
-        let Saturated::Cyclic(stuck) = saturated else { return Err(graph) };
-        Ok(self.cyclic(graph, &stuck, Some(&(clocks, cover))))
+        let Saturated::Cyclic(stuck) = saturated else { return None };
+        Some((stuck, (clocks, cover)))
     }
 
     /// Gives up the edges of session order that a proof uses; whether there are any.
@@ -389,6 +406,8 @@ impl<'a> Decision<'a> {
 enum Searched {
     Satisfied(Vec<Node>),
     Violated(Refuted),
+    /// By an engine that does not say why.
+    ViolatedUnproven,
     Stopped(acyclic::Stop),
 }
 
@@ -406,20 +425,40 @@ pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
     })
 }
 
+/// What a solver answered.
+pub(super) enum Solved {
+    Satisfied,
+    /// With a proof, if the engine has one.
+    Violated(Option<acyclic::Refutation>),
+    Stopped(acyclic::Stop),
+}
+
 /// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
 /// took.
 pub(super) fn solved<R: acyclic::Refine>(
     solver: &mut acyclic::Solver,
     refine: &mut R,
-    limits: &Limits<'_>,
+    (limits, engine): (&Limits<'_>, Engine),
     (used, conflicts_max): (usize, Option<u64>),
-) -> acyclic::Answer {
+) -> Solved {
     let within = acyclic::Limits {
         stop: limits.stop,
         memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
         conflicts_max,
     };
-    let answer = solver.solve(refine, &within);
+    let answer = match engine {
+        Engine::Own => match solver.solve(refine, &within) {
+            acyclic::Answer::Satisfied => Solved::Satisfied,
+            acyclic::Answer::Violated(refutation) => Solved::Violated(Some(refutation)),
+            acyclic::Answer::Stopped(stop) => Solved::Stopped(stop),
+        },
+        #[cfg(feature = "cadical")]
+        Engine::Cadical => match solver.solve_by_cadical(refine, &within) {
+            acyclic::Unproven::Satisfied => Solved::Satisfied,
+            acyclic::Unproven::Violated => Solved::Violated(None),
+            acyclic::Unproven::Stopped(stop) => Solved::Stopped(stop),
+        },
+    };
     let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
     (limits.observe)(Stage::Solved { choices, conflicts });
     answer
@@ -429,7 +468,9 @@ pub(super) fn limit(stop: acyclic::Stop) -> Verdict {
     Verdict::Unknown(Unknown::Limit(match stop {
         acyclic::Stop::Asked => "the time limit was reached".into(),
         acyclic::Stop::Memory => "the memory limit was reached".into(),
-        acyclic::Stop::Conflicts => "the search was given up".into(),
+        acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
+                                     with a time limit it goes on until then"
+            .into(),
     }))
 }
 

@@ -132,7 +132,9 @@ pub(super) trait Edges {
 
 impl<T: Edges> Edges for [T] {
     fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
-        self.iter().for_each(|source| source.each(emit));
+        for source in self {
+            source.each(emit);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod explain;
 mod graph;
 mod likely;
 mod model;
+mod options;
 mod parallel;
 mod proof;
 mod questions;
@@ -34,6 +35,7 @@ mod versions;
 mod witness;
 
 pub use constraints::{Constraints, Pruned, constraints};
+pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 
 use crate::check::{Limits, Stage};
@@ -41,7 +43,7 @@ use crate::level::Level;
 use crate::verdict::{Unknown, Verdict};
 use decision::{Decision, open_pairs};
 use isolde_certificate::ChosenOrigin;
-use isolde_history::{History, Index, Time};
+use isolde_history::{History, Index};
 use model::{Model, Protected};
 use parallel::Parallel;
 use repeated::repeated_reads;
@@ -75,35 +77,6 @@ pub(crate) fn decide_with_origins(
         Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, limits),
         _ => commits::decide::<Parallel>(facts, options, limits),
     }
-}
-
-/// What beside the history decides a strong level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Which sources of version order are used.
-    pub sources: Sources,
-    /// How far clocks of clients may be apart, in nanoseconds.
-    pub clock_drift: Time,
-    /// When to derive what follows from the known edges.
-    pub saturate: Saturate,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { sources: Sources::ALL, clock_drift: 0, saturate: Saturate::WhenHard }
-    }
-}
-
-/// When to derive what follows from the known edges. The verdict is the same; how long it
-/// takes and which violation is shown may differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saturate {
-    /// Once the solver has met many conflicts: most histories are decided sooner.
-    WhenHard,
-    /// Before the solver is asked anything.
-    First,
-    /// Not at all.
-    Never,
 }
 
 /// What levels of one history have in common, found for the first and kept for the

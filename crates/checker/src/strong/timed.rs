@@ -71,7 +71,9 @@ impl<'a> Timed<'a> {
         let found = open.par_chunks(256).map(|keys| {
             let mut witness = Witness::new(model, self.versions);
             let mut found = Vec::new();
-            keys.iter().for_each(|&key| witness.check(key, positions, &mut found));
+            for &key in keys {
+                witness.check(key, positions, &mut found);
+            }
             found
         });
         found.collect::<Vec<_>>().concat()
@@ -112,7 +114,9 @@ impl<'a> Timed<'a> {
         let graph = self.graph;
         let nodes = graph.node_count();
         let mut followers = graph.followers();
-        self.repairs.values().flatten().for_each(|&from| followers[from as usize] += 1);
+        for &from in self.repairs.values().flatten() {
+            followers[from as usize] += 1;
+        }
         let mut taking = Taking::new(clocks, nodes);
         for node in (0..nodes as Node).filter(|&node| followers[node as usize] == 0) {
             taking.offer(node);

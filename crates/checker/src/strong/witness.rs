@@ -93,7 +93,7 @@ fn given_rank(graph: &Graph, history: &History, total: &[TxnId]) -> impl Fn(Node
     let events = model.events_of(history.txn_count()) as Node;
     let mut places = vec![i64::MAX; history.txn_count()];
     for (place, txn) in total.iter().enumerate() {
-        places[txn.index()] = place as i64;
+        places[txn.index()] = i64::try_from(place).unwrap_or(i64::MAX);
     }
     move |node| if node < events { places[model.txn(node).index()] } else { i64::MAX }
 }

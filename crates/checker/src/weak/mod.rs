@@ -10,6 +10,7 @@
 //! Each file of this folder is one level and exports a [`Rule`].
 
 mod adya_read_committed;
+mod asked_keys;
 mod causal;
 mod core;
 mod monotonic_atomic_view;

@@ -7,8 +7,10 @@
 //!
 //! **Method.** Walk each session with the visible writers of every key. Once a
 //! transaction has read a key, the writers visible before are ordered before the
-//! one it read from, which takes their place: each is handled once per session.
+//! one it read from, which takes their place: each is handled once per session. Of
+//! what a writer wrote, only the keys that the session reads matter: O(n·√n) steps.
 
+use super::asked_keys::AskedKeys;
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
@@ -31,6 +33,13 @@ fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
 }
 
 fn of_session(facts: &Facts<'_>, session: SessionId, forced: &mut Vec<Forced>) {
+    let asked = AskedKeys::new(
+        facts
+            .history
+            .txns_of(session)
+            .flat_map(|txn| facts.index.reads_of(txn))
+            .map(|read| read.key),
+    );
     let mut seen: HashSet<TxnId> = HashSet::new();
     let mut visible: HashMap<KeyId, Vec<TxnId>> = HashMap::new();
     for reader in facts.history.txns_of(session) {
@@ -52,17 +61,15 @@ fn of_session(facts: &Facts<'_>, session: SessionId, forced: &mut Vec<Forced>) {
         }
         for external in facts.index.reads_of(reader) {
             let Origin::Txn(writer) = external.origin else { continue };
+            if seen.insert(writer) {
+                asked.written_by(facts, writer, |key| {
+                    visible.entry(key).or_default().push(writer);
+                });
+                continue;
+            }
             let at_key = visible.entry(external.key).or_default();
             if !at_key.contains(&writer) {
                 at_key.push(writer);
-            }
-            if seen.insert(writer) {
-                for &key in facts.index.written_by(writer) {
-                    let at_key = visible.entry(key).or_default();
-                    if !at_key.contains(&writer) {
-                        at_key.push(writer);
-                    }
-                }
             }
         }
     }

@@ -6,9 +6,10 @@
 //!
 //! **Method.** Session by session. Readers ask a session "what had you seen before
 //! `source` that writes this key"; the questions are sorted by `source` and answered
-//! in one walk over the session that keeps, per key and session, the last writer
-//! seen: earlier ones precede it by session order.
+//! in one walk over the session that keeps, per key that is asked for and session, the
+//! last writer seen: earlier ones precede it by session order.
 
+use super::asked_keys::AskedKeys;
 use super::monotonic_writes::latest_sources;
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
@@ -55,6 +56,7 @@ fn forced(facts: &Facts<'_>) -> Result<Vec<Forced>, Halt> {
 }
 
 fn answer(facts: &Facts<'_>, session: SessionId, questions: &[Question], forced: &mut Vec<Forced>) {
+    let asked = AskedKeys::new(questions.iter().map(|asked| facts.index.read(asked.read).key));
     let mut seen: HashSet<TxnId> = HashSet::new();
     // Per key, at most one writer a session.
     let mut visible: HashMap<KeyId, Vec<(SessionId, TxnId)>> = HashMap::new();
@@ -76,13 +78,13 @@ fn answer(facts: &Facts<'_>, session: SessionId, questions: &[Question], forced:
             let Origin::Txn(writer) = external.origin else { continue };
             if seen.insert(writer) {
                 let of = facts.history.session_of(writer);
-                for &key in facts.index.written_by(writer) {
+                asked.written_by(facts, writer, |key| {
                     let at_key = visible.entry(key).or_default();
                     match at_key.iter_mut().find(|entry| entry.0 == of) {
                         Some(entry) => entry.1 = entry.1.max(writer),
                         None => at_key.push((of, writer)),
                     }
-                }
+                });
             }
         }
     }

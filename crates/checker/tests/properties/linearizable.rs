@@ -3,9 +3,10 @@
 use crate::support::{history, random_operations};
 use isolde::linearizable::{Reading, decide};
 use isolde::reference::{self, Reference};
-use isolde::{Level, Limits, Satisfied, Verdict};
-use isolde_history::{History, OpKind, Outcome, TxnId, Value};
+use isolde::{Check, Level, Limits, Satisfied, Verdict};
+use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 /// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to
 /// try more.
@@ -70,4 +71,23 @@ fn replay(text: &str, history: &History, order: &[TxnId]) {
             assert!(!same || earlier < later, "{text}");
         }
     }
+}
+
+/// Two registers each of which has an order with both reads first, in sessions whose
+/// clocks do not tell one operation from the next; beside many other operations.
+#[test]
+fn sessions_against_the_times_are_decided_among_many_operations() {
+    let verdict = |seen: &str| {
+        let mut text =
+            format!("A @1..2: w(x,1)\nA @2..3: r(y,nil)\nB @1..2: w(y,1)\nB @2..3: r(x,{seen})\n");
+        for number in 0..400 {
+            let at = 10 + 2 * number;
+            writeln!(text, "C @{at}..{}: w(z,{number})", at + 1).expect("a string");
+        }
+        let history = history(&text);
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        check.decide(Level::Linearizable).name()
+    };
+    assert_eq!((verdict("1"), verdict("nil")), ("satisfied", "violated"));
 }

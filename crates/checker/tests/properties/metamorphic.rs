@@ -163,6 +163,23 @@ fn converting_a_history_changes_no_verdict() {
     assert_eq!(never, Vec::<&str>::new(), "formats to which nothing was converted");
 }
 
+/// A format without an initial state must still say that it came first.
+#[test]
+fn converting_keeps_the_initial_state_before_everything() {
+    let original = history("A: w(x,1) w(y,1)\nB: r(y,1) r(x,nil)\n");
+    let expected = verdicts(&original, &untimed());
+    assert_eq!(expected[&Level::ReadAtomic], "violated");
+    for format in FORMATS {
+        let Some(Writer::File(write)) = format.write else { continue };
+        let mut bytes = Vec::new();
+        if write(&original, &mut bytes).is_ok() {
+            let input = Input::File(Source::from_bytes("converted", &bytes));
+            let other = format::read(format, input, ReadOptions::default()).expect("readable");
+            assert_eq!(verdicts(&other, &untimed()), expected, "as {}", format.name);
+        }
+    }
+}
+
 /// Committed transactions without times, which every format can express.
 fn medium_without_times() -> Vec<(String, History)> {
     let (times, aborts) = (Times::None, Aborts::LeftOut);

@@ -66,7 +66,7 @@ fn after_help() -> String {
     for target in TARGETS {
         writeln!(text, "  {:30}  {}", target.example, target.title).expect("a string grows");
     }
-    format!("{text}\n{}", workload::presets())
+    format!("{text}\n{}", workload::presets(DEFAULT_PRESET))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {

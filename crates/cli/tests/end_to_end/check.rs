@@ -3,7 +3,7 @@
 use crate::support::{FRACTURED, Folder, GOOD, lines, printed, refused};
 
 const GOOD_REPORT: &str = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 keys (text)
+good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
   session-serializable         satisfied
   serializable                 satisfied  (implied by session-serializable)
@@ -83,7 +83,7 @@ fn several_files_are_reported_in_turn_and_the_worst_decides() {
         printed(1, "good.hist\tread-atomic\tsatisfied\nfractured.hist\tread-atomic\tviolated\n")
     );
     let good = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 keys (text)
+good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
   read-atomic  satisfied
 
@@ -342,4 +342,34 @@ fn levels_that_hold_because_nothing_was_read_are_noted() {
     assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
     let run = folder.isolde("check good --level causal");
     assert!(run.status == 0 && !run.stdout.contains("note:"), "{}", run.stdout);
+}
+
+#[test]
+fn every_broken_level_is_shown_or_says_where() {
+    let folder = Folder::with(&[("h.txt", "A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)\nB: r(x,nil)\n")]);
+    let run = folder.isolde("check h.txt");
+    let broken = run.stdout.lines().find_map(|line| line.strip_prefix("broken: "));
+    let broken: Vec<&str> = broken.expect("something is broken").split(", ").collect();
+    assert!(broken.len() > 1, "{broken:?}");
+    for level in broken {
+        assert!(run.stdout.contains(&format!("\nnot {level}:")), "{level}:\n{}", run.stdout);
+    }
+}
+
+#[cfg(not(feature = "cadical"))]
+#[test]
+fn an_engine_that_was_not_built_in_is_refused_with_the_way_to_have_it() {
+    let message = "isolde: this isolde was built without CaDiCaL; with it: cargo build --release \
+                   -p isolde-cli --features cadical\n";
+    assert_eq!(folder().isolde("check good.hist --engine cadical"), refused(message));
+}
+
+#[cfg(feature = "cadical")]
+#[test]
+fn cadical_gives_the_same_verdicts_and_no_certificate() {
+    let quiet = folder().isolde("check fractured.hist -q");
+    assert_eq!(folder().isolde("check fractured.hist -q --engine cadical"), quiet);
+    let message = "isolde: --certificate needs the fast engine: CaDiCaL proves nothing\n";
+    let run = folder().isolde("check good.hist --engine cadical --certificate c");
+    assert_eq!(run, refused(message));
 }

@@ -131,3 +131,45 @@ fn an_initial_value_is_taken_unless_the_file_declares_another() {
         )
     );
 }
+
+#[test]
+fn a_mistake_in_the_first_line_of_the_text_format_is_named() {
+    let run = checked(b"A w(x,1)\nB: r(x,1)\n");
+    assert_eq!((run.status, &*run.stdout), (3, ""));
+    assert!(run.stderr.starts_with("isolde: history: line 1: expected "), "{}", run.stderr);
+}
+
+#[test]
+fn the_binary_file_of_a_jepsen_test_is_named_with_what_to_read_instead() {
+    assert_eq!(
+        checked(b"JEPSEN\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x12"),
+        refused(
+            "isolde: history: expected a history, found Jepsen's binary test file (the history of \
+             the test is `history.edn` in the same directory)\n"
+        )
+    );
+}
+
+#[test]
+fn json_nested_too_deep_is_said_in_our_words() {
+    let deep = format!(
+        r#"{{"type":"ok","f":"txn","process":0,"value":{}{}}}"#,
+        "[".repeat(300),
+        "]".repeat(300)
+    );
+    assert_eq!(
+        checked(deep.as_bytes()),
+        refused(
+            "isolde: history: line 1: expected an operation like {\"type\":\"ok\",…}, found values \
+             nested more than 127 deep\n"
+        )
+    );
+}
+
+#[test]
+fn standard_input_is_given_once() {
+    let message = "isolde: expected `-`, standard input, once, found it 2 times\n";
+    for command in ["check - -", "elle -m rw-register - -"] {
+        assert_eq!(Folder::with(&[]).isolde(command), refused(message), "{command}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod check;
 mod elle;
+mod given_orders;
 mod input;
 mod other_commands;
 mod run;

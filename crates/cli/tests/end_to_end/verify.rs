@@ -86,6 +86,7 @@ fn json_tells_the_same() {
     let expected = json!({
         "schema": 1,
         "history": {"sessions": 2, "transactions": 2, "operations": 4},
+        "clock_drift": 0,
         "verified": true,
         "levels": {"causal": {
             "verdict": "violated",
@@ -149,8 +150,8 @@ fn a_certificate_is_for_one_history_and_the_engine() {
         refused("isolde: --certificate needs the fast engine: the reference proves nothing\n")
     );
     let otherwise = "isolde: --certificate proves what levels mean by themselves: expected it \
-                     without --clock-drift and --without lists or given\n";
-    for option in ["--clock-drift 1ms", "--without lists", "--without given"] {
+                     without --without lists or given\n";
+    for option in ["--without lists", "--without given"] {
         let run = folder.isolde(&format!("check h.txt {option} --certificate c"));
         assert_eq!(run, refused(otherwise), "{option}");
     }
@@ -168,5 +169,32 @@ fn the_example_of_the_documentation_is_what_is_written() {
     assert_eq!(
         folder.isolde("verify h.cert h.txt"),
         printed(0, "causal: violated, verified (4 steps)\n")
+    );
+}
+
+#[test]
+fn a_certificate_says_how_far_clocks_may_be_apart() {
+    let stale = "A @0..10: w(x,1)\nB @20000010..20000020: r(x,nil)\n";
+    let folder = Folder::with(&[("h.txt", stale)]);
+    let certify = |drift: &str| {
+        folder.isolde(&format!("check h.txt -q -l sser --clock-drift {drift} --certificate c"))
+    };
+    assert_eq!(certify("19ms").status, 1);
+    let verified = "strict-serializable: violated, verified (2 steps)\n\
+                    with clocks up to 19000000 ns apart\n";
+    assert_eq!(folder.isolde("verify c h.txt"), printed(0, verified));
+    assert_eq!(certify("21ms").status, 0);
+    let verified = "strict-serializable: satisfied, verified (2 events replayed)\n\
+                    with clocks up to 21000000 ns apart\n";
+    assert_eq!(folder.isolde("verify c h.txt"), printed(0, verified));
+    // The order is none for clocks that are nearer.
+    folder.write("nearer", folder.read("c").replace("21000000", "19000000").as_bytes());
+    assert_eq!(
+        folder.isolde("verify nearer h.txt"),
+        printed(
+            1,
+            "strict-serializable: satisfied, refused: claim 0: event 1, c0: transaction 1 was \
+             invoked after it completed\nwith clocks up to 19000000 ns apart\n"
+        )
     );
 }

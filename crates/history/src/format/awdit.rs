@@ -4,6 +4,11 @@
 //! Described by AWDIT's own loader. There are no aborts, no labels and no initial
 //! state: a value that nobody writes is read from thin air. A transaction or session
 //! without operations says nothing and is left out.
+//!
+//! Where somebody read the initial state, it is written as a transaction, which
+//! nothing would put before the others. So it also writes a key that the history does
+//! not have, and every other transaction begins with a read of that: the initial
+//! transaction precedes all of them by reads-from, at every level.
 
 use super::registers::{self, Abilities, Losses, Numbers, Plan};
 use super::{Format, Input, Sample, WriteError, Writer};
@@ -11,6 +16,7 @@ use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
 use crate::history::{History, OpKind};
 use crate::value::Value;
+use hashbrown::HashSet;
 use std::io::{BufWriter, Write};
 
 pub(super) const FORMAT: Format = Format {
@@ -117,11 +123,13 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let mut first = true;
     let initial = initial_writes(history, &plan, &numbers);
-    if !initial.is_empty() {
+    let witness = (!initial.is_empty()).then(|| unused_key(history, &numbers));
+    if let Some(witness) = witness {
         losses.add(
             "the initial state becomes a transaction in a session of its own, \
-             which nothing puts before the others",
+             and every other one begins with a read of an added key that it wrote",
         );
+        writeln!(out, "w {witness} 0")?;
         for (key, value) in initial {
             writeln!(out, "w {key} {value}")?;
         }
@@ -140,6 +148,11 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
                 };
                 if let Some(separator) = separator.take() {
                     writeln!(out, "{separator}")?;
+                }
+                if let Some(witness) = witness
+                    && empty
+                {
+                    writeln!(out, "r {witness} 0")?;
                 }
                 let kind = if op.kind.is_write() { 'w' } else { 'r' };
                 writeln!(out, "{kind} {} {value}", numbers.key(op.key))?;
@@ -165,4 +178,11 @@ fn initial_writes(history: &History, plan: &Plan, numbers: &Numbers) -> Vec<(u64
         }
     }
     history.keys().filter(|key| read[key.index()]).map(|key| (numbers.key(key), 0)).collect()
+}
+
+/// A number that is no key of the history.
+fn unused_key(history: &History, numbers: &Numbers) -> u64 {
+    let used: HashSet<u64> = history.keys().map(|key| numbers.key(key)).collect();
+    let mut numbers = 0..=used.len() as u64;
+    numbers.find(|number| !used.contains(number)).expect("one number more than keys")
 }

@@ -9,7 +9,7 @@
 use super::form::{Bracket, Node, Span};
 use super::jepsen::{Assembly, Batch, Record, Step};
 use super::jepsen_meaning::RefusedSet;
-use super::{Format, Input, Sample, Writer, jepsen_write};
+use super::{Format, Input, Sample, Writer, jepsen_write, json_stream};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError, excerpt};
 use crate::source::Source;
@@ -60,6 +60,8 @@ fn message(error: &serde_json::Error) -> String {
     let text = text.strip_suffix(&place).unwrap_or(&text);
     if text.starts_with("expected ") {
         text.to_owned()
+    } else if json_stream::is_too_deep(text) {
+        format!("expected an operation like {{\"type\":\"ok\",…}}, found {}", json_stream::TOO_DEEP)
     } else {
         format!("expected an operation like {{\"type\":\"ok\",…}}, found {text}")
     }

@@ -56,7 +56,19 @@ pub(super) fn json_error(
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();
     let line = lines_before + error.line().max(1) as u64;
+    if is_too_deep(text) {
+        return ReadError::new(file, format!("expected {what}, found {TOO_DEEP}"))
+            .at(Place::Line(line));
+    }
     ReadError::new(file, format!("expected {what}, found other JSON: {text}")).at(Place::Line(line))
+}
+
+/// What is found where JSON is nested more deeply than its reader goes.
+pub(super) const TOO_DEEP: &str = "values nested more than 127 deep";
+
+/// Whether this is what the JSON reader says of values nested too deep.
+pub(super) fn is_too_deep(message: &str) -> bool {
+    message.starts_with("recursion limit exceeded")
 }
 
 /// The first `count` bytes of `head` that are not white space.

@@ -224,6 +224,9 @@ pub static FORMATS: &[Format] = &[
     text::FORMAT,
 ];
 
+/// How `test.jepsen` begins, in which Jepsen keeps a whole test.
+const JEPSEN_FILE: &[u8] = b"JEPSEN\0";
+
 /// The format of this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
@@ -316,6 +319,11 @@ fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
     };
     found.ok_or_else(|| {
         let (what, hint) = match input {
+            Input::File(source) if source.window().starts_with(JEPSEN_FILE) => {
+                let found = "expected a history, found Jepsen's binary test file";
+                return ReadError::new(&name, found)
+                    .hint("the history of the test is `history.edn` in the same directory");
+            }
             Input::File(_) => {
                 ("a history in a known format", "name it with --from; see `isolde formats`")
             }

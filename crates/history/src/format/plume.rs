@@ -13,7 +13,7 @@ use super::plume_writer::write;
 use super::{Format, Input, Sample, Writer};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::ReadError;
-use crate::history::{KeyId, OpKind, Outcome, SessionId};
+use crate::history::{KeyId, Outcome, SessionId};
 use crate::source::Source;
 use hashbrown::HashMap;
 use std::sync::mpsc;
@@ -64,14 +64,18 @@ fn parse(
     filled: &mpsc::SyncSender<Result<Block, ReadError>>,
     recycled: &mpsc::Receiver<Block>,
 ) {
-    let mut lines = Vec::new();
     loop {
         let mut block = recycled.try_recv().unwrap_or_default();
         block.first_line = source.line();
-        let parsed = match source.next_lines(&mut lines) {
+        let parsed = match source.fill_lines() {
             Err(error) => Err(error),
-            Ok(()) if lines.is_empty() => return,
-            Ok(()) => parse_block(source.name(), &lines, &mut block).map(|()| block),
+            Ok(0) => return,
+            Ok(length) => {
+                let lines = &source.window()[..length];
+                let parsed = parse_block(source.name(), lines, &mut block);
+                source.consume(length);
+                parsed.map(|()| block)
+            }
         };
         let failed = parsed.is_err();
         if filled.send(parsed).is_err() || failed {
@@ -182,6 +186,19 @@ impl<'b> Assembler<'b> {
         };
         let first = first.start;
         keys.extend(block.records[first..].iter().map(|record| self.key(record)));
+        let last_line = block.first_line + block.records.len() as u64;
+        if !block.has_blanks && u32::try_from(last_line).is_ok() {
+            for (run, owner) in runs {
+                self.builder.position(line_of(run.start));
+                self.enter(owner);
+                self.builder.op_kinds(block.records[run].iter().map(|record| record.kind.op()));
+            }
+            let values = block.records[first..].iter().map(|record| record.value);
+            self.builder.position(line_of(first));
+            self.builder.op_columns(&keys, values);
+            self.keys = keys;
+            return;
+        }
         for (run, owner) in runs {
             self.builder.position(line_of(run.start));
             self.enter(owner);
@@ -209,13 +226,10 @@ impl<'b> Assembler<'b> {
 
     #[inline]
     fn known_op(&mut self, record: &Record, key: KeyId) {
-        let kind = match record.kind {
-            Line::Write => OpKind::Write,
-            Line::Read => OpKind::Read,
-            Line::Blank => return,
-        };
-        let value = self.builder.values().unsigned(record.value);
-        self.builder.op(kind, key, value);
+        if record.kind != Line::Blank {
+            let value = self.builder.values().unsigned(record.value);
+            self.builder.op(record.kind.op(), key, value);
+        }
     }
 
     fn op(&mut self, record: &Record, owner: Owner, line: u32) {

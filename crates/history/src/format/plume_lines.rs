@@ -1,6 +1,7 @@
 //! The lines of [`super::plume`] as records, without allocating.
 
 use crate::error::{Place, ReadError};
+use crate::history::OpKind;
 
 /// The first half of a line: an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +27,30 @@ pub(super) enum Line {
     Blank,
 }
 
+impl Line {
+    /// What a line that is not blank says.
+    #[inline]
+    pub(super) fn op(self) -> OpKind {
+        if self == Line::Write { OpKind::Write } else { OpKind::Read }
+    }
+}
+
 pub(super) const ABORTED: u64 = u64::MAX;
+
 /// Lines that follow one another.
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) records: Vec<Record>,
     /// Whose the records from this one on are, up to the next.
     pub(super) runs: Vec<(usize, Owner)>,
+    pub(super) has_blanks: bool,
     pub(super) first_line: u64,
 }
 
 pub(super) fn parse_block(file: &str, lines: &[u8], block: &mut Block) -> Result<(), ReadError> {
     block.records.clear();
     block.runs.clear();
+    block.has_blanks = false;
     let mut ending = Ending::default();
     let mut at = 0;
     while at < lines.len() {
@@ -65,6 +77,7 @@ pub(super) fn parse_block(file: &str, lines: &[u8], block: &mut Block) -> Result
             return Err(ReadError::expected(file, Place::Line(number), expected, line));
         }
         block.records.push(Record { key: 0, value: 0, kind: Line::Blank });
+        block.has_blanks = true;
         at = start + end + 1;
     }
     Ok(())

@@ -44,19 +44,20 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         has_head: false,
         has_ended: false,
     };
-    let (mut block, mut line, mut cut) = (Vec::new(), 0u64, 0);
+    let (mut line, mut cut) = (0u64, 0);
     loop {
-        source.next_lines(&mut block)?;
-        if block.is_empty() {
+        let length = source.fill_lines()?;
+        if length == 0 {
             break;
         }
-        let mut rest = &block[..];
+        let mut rest = &source.window()[..length];
         while let Some(end) = memchr::memchr(b'\n', rest) {
             line += 1;
             reader.line(&rest[..end], line)?;
             rest = &rest[end + 1..];
         }
         cut = rest.len();
+        source.consume(length);
     }
     reader.finish(cut, &source)
 }
@@ -227,7 +228,7 @@ impl Reader<'_> {
     fn finish(mut self, cut: usize, source: &Source<'_>) -> Result<(), ReadError> {
         if !self.has_head {
             let message = "expected the head of a log, `isolde-log 1`, found a part of a line";
-            return Err(ReadError::new(source.name(), message));
+            return Err(ReadError::new(source.name(), message).at(Place::Line(1)));
         }
         let mut sent: Vec<u64> = self.intents.keys().copied().collect();
         sent.sort_unstable();
@@ -235,6 +236,7 @@ impl Reader<'_> {
             self.intended(label).map_err(|expected| {
                 let found = format!("another `intent` of session {label}");
                 ReadError::new(source.name(), format!("expected {expected}, found {found}"))
+                    .at(source.place())
             })?;
         }
         let open = self.open.len();

@@ -77,13 +77,20 @@ fn looks_like_a_line(line: &str) -> bool {
     }
     let mut values = crate::value::Values::default();
     if read::head(&mut cursor, &mut values).is_err() {
-        return false;
+        return names_operations(line);
     }
     let rest = cursor.rest();
     let word = rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
     rest.is_empty()
         || rest.starts_with([' ', '\t', '#'])
         || (word.len() < rest.len() && word.starts_with('('))
+}
+
+/// Whether a line that begins like none goes on like one: a word, then reads or writes.
+/// No other format has those behind a space.
+fn names_operations(line: &str) -> bool {
+    line.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+        && [" r(", " w("].iter().any(|operation| line.contains(operation))
 }
 
 /// Whether `token` means the text `token` where an address is expected: it is

@@ -56,6 +56,12 @@ const ALLOWED: &[Allowed] = &[
         dependencies: &["isolde-history", "isolde", "isolde-report", "isolde-harness"],
         in_tests: &[],
     },
+    // Tests alone: nothing else builds the second engine.
+    Allowed {
+        package: "isolde-crosscheck",
+        dependencies: &[],
+        in_tests: &["isolde-history", "isolde", "isolde-harness"],
+    },
     Allowed {
         package: "isolde-tidy",
         dependencies: &[],

@@ -87,7 +87,7 @@ fn damage_is_told_with_its_line() {
         ("hello", "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `event` or `end`"),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");
-        let error = parsed(&log).err().expect(line);
+        let error = parsed(&log).expect_err(line);
         assert_eq!(error.to_string(), format!("log: line 3: expected {expected}, found `{line}`"));
     }
 }

@@ -1,0 +1,86 @@
+//! Orders that came with a history: a wrong claim is told from a violated level.
+
+use crate::support::Folder;
+
+/// The lines of a report that speak of given orders, and the status.
+fn told(history: &str, arguments: &str) -> (i32, Vec<String>) {
+    let folder = Folder::with(&[("h.txt", history)]);
+    let run = folder.isolde(&format!("check h.txt {arguments}"));
+    let about = |line: &&str| line.contains("order") || line.contains("serializ");
+    (run.status, run.stdout.lines().filter(about).map(str::to_owned).collect())
+}
+
+const WRITERS: &str = "A: w(x,1)\nB: w(x,2)\nC: r(x,1)\n";
+
+#[test]
+fn a_serialization_order_that_explains_the_history_is_said_to() {
+    assert_eq!(
+        told(&format!("{WRITERS}serial: B A C\n"), "--level serializable"),
+        (
+            0,
+            vec![
+                "  serializable  satisfied".to_owned(),
+                "the serialization order that came with it explains every read".into(),
+                "holds: serializable".into(),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_wrong_serialization_order_of_a_serializable_history_is_a_wrong_claim() {
+    assert_eq!(
+        told(&format!("{WRITERS}serial: A B C\n"), "--level serializable"),
+        (
+            0,
+            vec![
+                "  serializable  satisfied".to_owned(),
+                "the serialization order that came with it does not explain it:".into(),
+                "  the last before it in the order is that of B with x = 2 (h.txt:2)".into(),
+                "  another order does: the claim is wrong, not the level".into(),
+                "holds: serializable".into(),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_history_that_no_order_explains_is_violated_outright() {
+    let skew = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\nserial: A B\n";
+    let (status, lines) = told(skew, "--level serializable");
+    assert_eq!(status, 1);
+    assert!(lines.contains(&"  no other order does either".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn the_report_names_the_transactions_of_a_wrong_claim() {
+    let folder = Folder::with(&[("h.txt", &format!("{WRITERS}serial: A B C\n"))]);
+    let run = folder.isolde("check h.txt --level serializable --format json");
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let expected = serde_json::json!({
+        "explains": false,
+        "transactions": ["C", "A", "B"],
+        "explanation": "C read x = 1 from A (h.txt:3)\n\
+                        the last before it in the order is that of B with x = 2 (h.txt:2)",
+    });
+    assert_eq!(report["serialization_order"], expected);
+}
+
+#[test]
+fn a_level_violated_only_under_given_version_orders_says_so() {
+    // By the given order C saw x overwritten by B, and y as it was before B.
+    let history = "A: w(x,1)\nB: w(x,2) w(y,2)\nC: r(y,2) r(x,1)\norder x: 1 2\n";
+    let (status, lines) = told(history, "--level serializable");
+    let told_so = "(only under the given version orders: satisfied without them)";
+    assert_eq!((status, lines[0].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
+    let run = Folder::with(&[("h.txt", history)]).isolde("check h.txt --without given -q -l ser");
+    assert_eq!(run.status, 0);
+}
+
+#[test]
+fn a_level_violated_outright_says_so_beside_given_version_orders() {
+    let history = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\nC: w(z,1)\nD: w(z,2)\norder z: 1 2\n";
+    let (status, lines) = told(history, "--level serializable");
+    let told_so = "(without the given version orders too)";
+    assert_eq!((status, lines[0].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
+}
