@@ -375,8 +375,9 @@ pub trait Database: Send + Sync {
     fn expect_faults(&mut self, faults: &[Fault]) -> Result<(), Failure> {
         let _ = faults;
         Err(Failure::Refused(format!(
-            "expected a server that is started here, as by `isolde run postgres`, for --fault; \
-             this {} can be disturbed by hand while a run with --duration goes on",
+            "expected a server that is started here, by the name of a database without an \
+             address, for --fault; this {} can be disturbed by hand while a run with --duration \
+             goes on",
             self.name()
         )))
     }
