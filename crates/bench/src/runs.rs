@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// The program to measure [default: the release build of this tree]
     #[arg(long, value_name = "PATH")]
     isolde: Option<PathBuf>,
+    /// What else readers of the figures have to know, such as how that program was built
+    #[arg(long, value_name = "TEXT", requires = "isolde")]
+    note: Option<String>,
     /// Where to write the page
     #[arg(long, short, value_name = "FILE", default_value_os_t = in_tree("docs/benchmarks-runs.md"))]
     output: PathBuf,
@@ -76,6 +79,12 @@ fn introduction(arguments: &Arguments, database: &str, load: &str) -> String {
     );
     let machine = machine::describe();
     line(&mut text, &format!("Machine: {machine}; load before the first run: {load}.\n"));
+    let program = match (&arguments.isolde, &arguments.note) {
+        (None, _) => "the release build of this tree",
+        (Some(_), Some(note)) => note,
+        (Some(_), None) => "one given by its path, of unknown build",
+    };
+    line(&mut text, &format!("Program: {program}.\n"));
     line(
         &mut text,
         &format!(
@@ -133,7 +142,7 @@ fn measure(
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let json: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let history = output.join("history.log");
-    let check = ["check", "--level", LEVEL, "--quiet", "--timeout", "60s"].map(String::from);
+    let check = ["check", "--level", LEVEL, "--quiet", "--timeout", "10s"].map(String::from);
     let check = check.into_iter().chain([history.display().to_string()]);
     let checked = Program::new(isolde, check).best_ending_in(0, 1)?;
     let log = fs::read_to_string(&history).map_err(|error| error.to_string())?;
