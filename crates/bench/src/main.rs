@@ -1,4 +1,4 @@
-//! Measurements of Isolde: `isolde-bench table` and `isolde-bench strong` write them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong` and `runs` write them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -8,6 +8,7 @@ mod benches;
 mod machine;
 mod measure;
 mod peers;
+mod runs;
 mod strong;
 mod table;
 mod workspace;
@@ -31,6 +32,8 @@ enum Command {
     Table(table::Arguments),
     /// Measure the strong levels, hold them to their bars and write the page
     Strong(strong::Arguments),
+    /// Run workloads on a private `PostgreSQL` and write how they compare
+    Runs(runs::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
+        Command::Runs(arguments) => runs::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

@@ -67,6 +67,8 @@ struct Found {
     status: i32,
     /// For each level its verdict, and the name of an anomaly if it is violated.
     levels: BTreeMap<String, String>,
+    /// All of `run.json`.
+    json: Value,
     shown: String,
 }
 
@@ -99,6 +101,7 @@ fn run(folder: &Folder, arguments: &str) -> Found {
         status: output.status.code().expect("a status"),
         levels: levels.iter().map(|(name, level)| (name.clone(), verdict(level))).collect(),
         shown: format!("{arguments}: {messages}{}", json["gate"]),
+        json,
     }
 }
 
@@ -131,6 +134,59 @@ fn postgresql_keeps_what_it_promises_and_not_more() {
         assert_eq!(found.status, 1, "{}", found.shown);
         assert_eq!(found.level(stronger), anomaly, "{}", found.shown);
     }
+}
+
+/// Servers are killed without `fsync`: what a process has written, the system keeps.
+#[test]
+fn postgresql_stays_serializable_whatever_is_done_to_its_server() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("faults");
+    let found = run(
+        &folder,
+        "postgres --isolation serializable --sessions 8 --keys 100 --duration 12s \
+         --fault kill,partition,pause,restart --fault-every 1s",
+    );
+    assert_eq!(found.status, 0, "{}", found.shown);
+    assert_eq!(found.level("serializable"), "satisfied", "{}", found.shown);
+    let faults = found.json["faults"].as_array().expect("faults");
+    let mut names: Vec<&str> = faults.iter().filter_map(|fault| fault["fault"].as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names, ["kill", "partition", "pause", "restart"], "{}", found.json["faults"]);
+    let log = fs::read_to_string(folder.0.join("out/history.log")).expect("the log");
+    let count = |start: &str| log.lines().filter(|line| line.starts_with(start)).count();
+    let over = log.lines().filter(|line| line.ends_with(" is over")).count();
+    assert!(over >= faults.len() - 1, "{log}");
+    assert_eq!(count("event "), faults.len() + over);
+    // Broken connections end sessions, and lost answers are nothing else than unknown.
+    assert!(count("session ") > 8 + 8, "{}", found.shown);
+    let lines = |word: &str| count(&format!("{word} ")) as u64;
+    for (word, number) in [("commit", "committed"), ("abort", "aborted"), ("unknown", "unknown")] {
+        assert_eq!(Some(lines(word)), found.json[number].as_u64(), "{word}");
+    }
+    assert!(!log.lines().any(|line| line.starts_with("commit ") && line.ends_with('-')));
+}
+
+#[test]
+fn faults_that_a_cluster_would_not_survive_are_refused() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("refused");
+    let output = folder.isolde("run postgres+standby --fault pause,kill").output();
+    let output = output.expect("the program starts");
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()),
+        (
+            Some(3),
+            "isolde: run: expected pause or partition for 2 servers, found kill: one that ends \
+             may not find the others again\n"
+                .to_owned()
+        )
+    );
+    assert_eq!(folder.entries(), Vec::<String>::new());
 }
 
 #[test]

@@ -8,7 +8,9 @@
 //! Keys and values are natural numbers below 2^63, so that every database has a
 //! type for them. Nothing here knows how a level is checked: promises are names.
 
+use crate::fault::Fault;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// One request of a client.
 ///
@@ -367,6 +369,37 @@ pub trait Database: Send + Sync {
     /// isolation setting of this name. All calls come after [`Database::prepare`], from
     /// any thread, during the whole run.
     fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure>;
+
+    /// Makes ready for faults of these kinds; called before [`Database::prepare`]. Only
+    /// what was started here can be disturbed.
+    fn expect_faults(&mut self, faults: &[Fault]) -> Result<(), Failure> {
+        let _ = faults;
+        Err(Failure::Refused(format!(
+            "expected a server that is started here, by the name of a database without an \
+             address, for --fault; this {} can be disturbed by hand while a run with --duration \
+             goes on",
+            self.name()
+        )))
+    }
+
+    /// Makes sessions on the endpoint of this number connect to another address, where
+    /// everything is passed on. Reports go on to call the endpoint as before.
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        let _ = (endpoint, address);
+        Err(Failure::Refused(format!("connections to {} cannot be cut", self.name())))
+    }
+
+    /// Begins a fault that was to be expected, at the endpoint of this number.
+    fn disturb(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
+        let _ = endpoint;
+        Err(Failure::Refused(format!("{} knows no {}", self.name(), fault.name())))
+    }
+
+    /// Ends the fault, and waits until the endpoint answers.
+    fn recover(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
+        let _ = (fault, endpoint);
+        Ok(())
+    }
 
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing
     /// the second time. All sessions are closed by then.

@@ -22,6 +22,7 @@ mod clock;
 pub mod conformance;
 mod database;
 mod drive;
+mod fault;
 mod keys;
 pub mod matrix;
 mod parameters;
@@ -42,6 +43,7 @@ pub use database::{
     Session, SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
+pub use fault::{Fault, FaultPlan, Happened};
 pub use parameters::{
     Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,
 };

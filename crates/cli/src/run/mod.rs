@@ -4,6 +4,7 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
+mod faults;
 mod outcome;
 mod record;
 
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     /// Go on, with the next seed each time, until a level is violated; --duration ends that
     #[arg(long)]
     until_violation: bool,
+    #[command(flatten)]
+    faults: faults::Arguments,
     /// The folder for the history, which must not exist [default: one in isolde-runs]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -81,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())?;
+    arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
     let run = Run {
         arguments,
         levels: levels(arguments, &claim)?,
@@ -223,6 +227,7 @@ impl Run<'_> {
             claim: &self.claim,
             workload: &workload,
             history: folder.join("history.log"),
+            faults: self.arguments.faults.plan(parameters.seed),
             duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
             stop: &self.stop,
             quiet: self.arguments.quiet,
@@ -244,6 +249,7 @@ impl Run<'_> {
         if let Some(rotate) = self.arguments.rotate {
             write!(text, " --rotate {rotate}").expect("a string grows");
         }
+        text.push_str(&self.arguments.faults.typed());
         if let Some(duration) = self.arguments.duration.filter(|_| !self.arguments.until_violation)
         {
             write!(text, " --duration {}ms", duration.as_millis()).expect("a string grows");

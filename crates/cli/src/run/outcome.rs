@@ -1,6 +1,7 @@
 //! The second half of a run: check what was recorded, and tell.
 
 use super::Run;
+use super::faults::{self, Seen};
 use super::record::Recorded;
 use crate::check;
 use crate::exit::{Failure, Status};
@@ -34,6 +35,9 @@ pub(super) struct Outcome {
     aborted: u64,
     unknown: u64,
     seconds: f64,
+    /// What happened to the servers, if anything was to happen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<Vec<Seen>>,
     pub(super) history: String,
     command: String,
     /// What ended the run before its time.
@@ -120,6 +124,7 @@ impl Outcome {
             aborted: recorded.counts.aborted,
             unknown: recorded.counts.unknown,
             seconds: recorded.seconds,
+            faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
             gate: gate.collect(),
@@ -191,7 +196,7 @@ impl Outcome {
             out,
             "{} {}, isolation {}, which promises {promises}\n\
              workload {}: {} sessions, seed {}{rounds}\n\
-             recorded: {} committed, {} aborted, {} unknown in {:.1} s\n\n",
+             recorded: {} committed, {} aborted, {} unknown in {:.1} s\n",
             self.database,
             self.database_version,
             self.isolation,
@@ -204,6 +209,10 @@ impl Outcome {
             self.seconds,
         )
         .expect("a string grows");
+        if let Some(seen) = &self.faults {
+            writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
+        }
+        out.push('\n');
     }
 }
 

@@ -3,7 +3,9 @@
 use super::usage;
 use crate::exit::Failure;
 use crate::say;
-use isolde_harness::{Claim, Counts, Database, Drive, Log, Needs, Progress, Workload};
+use isolde_harness::{
+    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress, Workload,
+};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +16,7 @@ pub(super) struct Recording<'a> {
     pub(super) claim: &'a Claim,
     pub(super) workload: &'a Workload,
     pub(super) history: PathBuf,
+    pub(super) faults: Option<FaultPlan>,
     pub(super) duration: Option<Duration>,
     pub(super) stop: &'a AtomicBool,
     pub(super) quiet: bool,
@@ -24,12 +27,14 @@ pub(super) struct Recorded {
     pub(super) history: PathBuf,
     pub(super) counts: Counts,
     pub(super) seconds: f64,
+    /// What happened to its servers; `None` if nothing was to happen.
+    pub(super) faults: Option<Vec<Happened>>,
     /// What ended it before its time.
     pub(super) ended_by: Option<String>,
 }
 
 impl Recording<'_> {
-    pub(super) fn run(self, database: &mut dyn Database) -> Result<Recorded, Failure> {
+    pub(super) fn run(mut self, database: &mut dyn Database) -> Result<Recorded, Failure> {
         let requests = self.workload.requests();
         if let Some(kind) = requests.iter().find(|&&kind| !database.supports(kind)) {
             let message =
@@ -56,47 +61,62 @@ impl Recording<'_> {
             stop: self.stop,
             progress: &progress,
         };
-        let driven = self.watched(&drive, &progress, started);
+        let plan = self.faults.take();
+        let (driven, disturbed) = self.watched(&drive, plan, started);
         let seconds = started.elapsed().as_secs_f64();
         let mut ended_by = driven.err().map(|error| error.to_string());
+        let faults = disturbed.map(|(happened, result)| {
+            if let Err(failure) = result {
+                ended_by.get_or_insert_with(|| failure.to_string());
+            }
+            happened
+        });
         if let Err(failure) = database.clean_up() {
             ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
         }
-        Ok(Recorded { history: self.history, counts: progress.counts(), seconds, ended_by })
+        Ok(Recorded { history: self.history, counts: progress.counts(), seconds, faults, ended_by })
     }
 
-    /// Drives, and tells how it goes meanwhile.
+    /// Drives, and meanwhile disturbs the servers and tells how it goes.
     fn watched(
         &self,
         drive: &Drive<'_>,
-        progress: &Progress,
+        plan: Option<FaultPlan>,
         started: Instant,
-    ) -> Result<(), isolde_harness::DriveError> {
-        const LOOK: Duration = Duration::from_millis(50);
-        let terminal = std::io::stderr().is_terminal();
-        let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
+    ) -> (Result<(), DriveError>, Option<Disturbed>) {
         let is_done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let teller = scope.spawn(|| {
-                let mut next = interval;
-                while !is_done.load(Ordering::Relaxed) {
-                    std::thread::park_timeout(LOOK);
-                    if !self.quiet && started.elapsed() >= next {
-                        next += interval;
-                        tell(progress.counts(), started.elapsed(), terminal);
-                    }
-                }
-                if terminal && !self.quiet {
-                    let _ = write!(std::io::stderr(), "\r\x1b[K");
-                }
-            });
+            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, started));
+            let disturber = plan
+                .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
             let driven = drive.run();
             is_done.store(true, Ordering::Relaxed);
             teller.thread().unpark();
-            driven
+            let disturbed = disturber.map(|thread| thread.join().expect("faults do not panic"));
+            (driven, disturbed)
         })
     }
+
+    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, started: Instant) {
+        const LOOK: Duration = Duration::from_millis(50);
+        let terminal = std::io::stderr().is_terminal();
+        let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
+        let mut next = interval;
+        while !is_done.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK);
+            if !self.quiet && started.elapsed() >= next {
+                next += interval;
+                tell(progress.counts(), started.elapsed(), terminal);
+            }
+        }
+        if terminal && !self.quiet {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
 }
+
+/// What happened to the servers, and whether they are well again.
+type Disturbed = (Vec<Happened>, Result<(), isolde_harness::Failure>);
 
 fn tell(counts: Counts, elapsed: Duration, terminal: bool) {
     let text = format!(

@@ -103,6 +103,11 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
         ),
         ("run --sessions 0", "expected 1 to 1048576 sessions, found 0"),
         ("run --rotate 0", "expected at least 1 transaction before keys change, found 0"),
+        (
+            "run sqlite --fault kill",
+            "expected a server that is started here, by the name of a database without an address, \
+             for --fault; this SQLite can be disturbed by hand while a run with --duration goes on",
+        ),
         ("run --output text", "cannot create the folder text: File exists (os error 17)"),
     ] {
         assert_eq!(

@@ -12,16 +12,27 @@ pub(crate) mod mariadb;
 pub(crate) mod postgres;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_standby;
+mod proxy;
 pub(crate) mod redis;
 pub(crate) mod server;
 
-use isolde_harness::{Claim, Database, Endpoint, Failure, Needs, RequestKind, Session, Style};
+use isolde_harness::{
+    Claim, Database, Endpoint, Failure, Fault, Needs, RequestKind, Session, Style,
+};
 use server::{Home, Server};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer after a fault.
+const RECOVERY_LIMIT: Duration = Duration::from_secs(30);
+
+/// Between two looks whether it does.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A database with its servers, which end with it.
 ///
 /// Invariant: the fields are dropped in their order, so that the database can remove its
-/// tables, and the folder outlives the servers.
+/// tables, and the folder outlives the servers. Each endpoint is the server of its number.
 pub(crate) struct Managed {
     pub(crate) database: Box<dyn Database>,
     #[expect(dead_code, reason = "held until the end")]
@@ -65,6 +76,68 @@ impl Database for Managed {
 
     fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
         self.database.connect(endpoint, isolation)
+    }
+
+    fn expect_faults(&mut self, faults: &[Fault]) -> Result<(), Failure> {
+        let ends = |fault: &&Fault| matches!(fault, Fault::Kill | Fault::Restart);
+        if let Some(fault) = faults.iter().find(ends).filter(|_| self.servers.len() > 1) {
+            return Err(Failure::Refused(format!(
+                "expected pause or partition for {} servers, found {}: one that ends may not find \
+                 the others again",
+                self.servers.len(),
+                fault.name()
+            )));
+        }
+        if !faults.contains(&Fault::Partition) {
+            return Ok(());
+        }
+        let endpoints: Vec<Endpoint> = self.database.endpoints().to_vec();
+        for (number, (endpoint, server)) in endpoints.iter().zip(&mut self.servers).enumerate() {
+            let address: SocketAddr = endpoint.name.parse().map_err(|_| {
+                Failure::Refused(format!("connections to {} cannot be cut", endpoint.name))
+            })?;
+            let proxied = server.proxied(address)?;
+            self.database.reroute(number, proxied)?;
+        }
+        Ok(())
+    }
+
+    fn disturb(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
+        let server = &self.servers[endpoint];
+        match fault {
+            Fault::Kill => server.kill(),
+            Fault::Pause => server.pause(),
+            Fault::Restart => server.shut_down(),
+            Fault::Partition => server.proxy().expect("faults are expected").cut(),
+        }
+        Ok(())
+    }
+
+    fn recover(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
+        let server = &self.servers[endpoint];
+        match fault {
+            Fault::Pause => server.resume(),
+            Fault::Partition => server.proxy().expect("faults are expected").mend(),
+            Fault::Kill | Fault::Restart => {}
+        }
+        let deadline = Instant::now() + RECOVERY_LIMIT;
+        loop {
+            // Also again: the first one may meet what the one before left behind.
+            if !server.is_running() {
+                server.start_again()?;
+            }
+            match self.database.connect(endpoint, self.database.default_isolation()) {
+                Ok(_) => return Ok(()),
+                Err(failure) if Instant::now() >= deadline => {
+                    return Err(Failure::Refused(format!(
+                        "does not answer after {}: {}",
+                        fault.name(),
+                        failure.reason()
+                    )));
+                }
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -9,19 +9,24 @@
 //! Servers listen on loopback only. Some refuse to run as root, so root runs them as
 //! another user, who owns the folder.
 
+use super::proxy::Proxy;
 use isolde_harness::Failure;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a server may wait for its clients before it is told not to.
+const CLIENTS_LIMIT: Duration = Duration::from_millis(300);
 
 /// How long is slept between two looks at something that will happen soon.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -129,10 +134,10 @@ impl Home {
     /// Runs a program to its end, which must be a success. Its output is kept in a log of
     /// this name.
     pub(crate) fn run(&self, name: &str, command: Command, limit: Duration) -> Result<(), Failure> {
-        let mut running = self.start(name, command)?;
+        let running = self.start(name, command)?;
         let deadline = Instant::now() + limit;
         loop {
-            match running.child.try_wait() {
+            match running.process().child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(running.failed(&format!("ended with {status}"))),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
@@ -153,11 +158,12 @@ impl Home {
         if let Some(Account { user, group }) = self.account {
             command.gid(group).uid(user);
         }
-        let mut server = Server {
+        let server = Server {
             name: name.to_owned(),
             log: self.path.join(format!("{name}.log")),
             group_file: self.path.join(format!("{name}.group")),
-            child: self.spawn(name, &mut command)?,
+            process: Mutex::new(Process { child: self.spawn(name, &mut command)?, command }),
+            proxy: None,
         };
         server.note_group()?;
         Ok(server)
@@ -191,10 +197,19 @@ fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Child> {
 /// A server that runs in a [`Home`]. Dropped, it ends.
 pub(crate) struct Server {
     name: String,
-    child: Child,
+    /// Behind a lock, because faults come while clients are served.
+    process: Mutex<Process>,
     log: PathBuf,
     /// Tells the watcher whom to end.
     group_file: PathBuf,
+    /// What its clients connect through, if connections are to be cut.
+    proxy: Option<Proxy>,
+}
+
+struct Process {
+    child: Child,
+    /// How it was started, to start it again.
+    command: Command,
 }
 
 impl Server {
@@ -207,7 +222,7 @@ impl Server {
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
+            if let Ok(Some(status)) = self.process().child.try_wait() {
                 return Err(self.failed(&format!("ended with {status}")));
             }
             match probe() {
@@ -220,43 +235,104 @@ impl Server {
         }
     }
 
-    /// Ends it: asked, and if that takes long, forced.
-    fn stop(&mut self) {
-        if self.runs() {
-            let _ = kill_process(self.leader(), Signal::QUIT);
-            let deadline = Instant::now() + STOP_LIMIT;
-            while self.runs() && Instant::now() < deadline {
-                std::thread::sleep(PAUSE);
-            }
-        }
-        if self.runs() {
-            self.kill();
-        }
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+        let _ = self.process().child.wait();
         let _ = fs::remove_file(&self.group_file);
     }
 
-    /// Whether it has not ended. Once it has, its number may belong to another process.
-    fn runs(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// Starts it again after its end.
+    pub(crate) fn start_again(&self) -> Result<(), Failure> {
+        self.stop();
+        let mut process = self.process();
+        process.child = spawn(&mut process.command, &self.log)
+            .map_err(|error| self.failed(&format!("cannot be started again: {error}")))?;
+        drop(process);
+        self.note_group()
     }
 
-    /// Ends the process, its group, and all their children: some servers put a child into
-    /// a session of its own.
-    fn kill(&mut self) {
-        let family = descendants(self.leader());
-        let _ = kill_process_group(self.leader(), Signal::KILL);
-        for process in family {
-            let _ = kill_process(process, Signal::KILL);
+    /// Whether it has not ended. Once it has, its number may belong to another process.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.process().child.try_wait(), Ok(None))
+    }
+
+    /// Holds all its processes until [`Server::resume`].
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends it: asked, and if that takes long, forced.
+    pub(crate) fn stop(&self) {
+        self.resume();
+        self.ask_to_end(&[(Signal::QUIT, STOP_LIMIT)]);
+        self.kill();
+    }
+
+    /// Ends it as its users do, in good order.
+    pub(crate) fn shut_down(&self) {
+        // The first makes some servers wait for their clients, and the second does not;
+        // others know the first alone.
+        self.ask_to_end(&[(Signal::TERM, CLIENTS_LIMIT), (Signal::INT, STOP_LIMIT)]);
+        self.kill();
+    }
+
+    /// Sends signals until it ends, and waits so long after each.
+    fn ask_to_end(&self, signals: &[(Signal, Duration)]) {
+        for &(signal, limit) in signals {
+            if !self.is_running() {
+                return;
+            }
+            let _ = kill_process(self.leader(), signal);
+            let deadline = Instant::now() + limit;
+            while self.is_running() && Instant::now() < deadline {
+                std::thread::sleep(PAUSE);
+            }
         }
-        let _ = self.child.wait();
+    }
+
+    /// Where clients shall connect to instead of this address, so that they can be cut off.
+    pub(crate) fn proxied(&mut self, address: SocketAddr) -> Result<SocketAddr, Failure> {
+        let proxy = Proxy::to(address)
+            .map_err(|error| self.failed(&format!("cannot be given a proxy: {error}")))?;
+        Ok(self.proxy.insert(proxy).address())
+    }
+
+    /// What its clients connect through.
+    pub(crate) fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
+    }
+
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().expect("nobody panics while holding it")
+    }
+
+    /// Sends the signal to the process, its group, and all their children: some servers
+    /// put a child into a session of its own.
+    fn signal(&self, signal: Signal) {
+        // A process that has been waited for has no number any more.
+        if !self.is_running() {
+            return;
+        }
+        let family = descendants(self.leader());
+        let _ = kill_process_group(self.leader(), signal);
+        for process in family {
+            let _ = kill_process(process, signal);
+        }
     }
 
     fn leader(&self) -> Pid {
-        Pid::from_child(&self.child)
+        Pid::from_child(&self.process().child)
     }
 
-    fn note_group(&mut self) -> Result<(), Failure> {
-        fs::write(&self.group_file, format!("{}\n", self.child.id()))
+    fn note_group(&self) -> Result<(), Failure> {
+        let leader = self.process().child.id();
+        fs::write(&self.group_file, format!("{leader}\n"))
             .map_err(|error| self.failed(&format!("cannot be watched over: {error}")))
     }
 
@@ -413,8 +489,8 @@ mod tests {
         drop(home.watcher.stdin.take());
         home.watcher.wait().expect("the watcher's end");
         assert!(!home.path().exists());
-        let mut server = std::mem::ManuallyDrop::new(server);
-        let status = server.child.wait().expect("the server's end");
+        let server = std::mem::ManuallyDrop::new(server);
+        let status = server.process().child.wait().expect("the server's end");
         assert!(!status.success());
     }
 

@@ -10,6 +10,7 @@ use isolde_harness::{
 };
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, SslOpts, Statement};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -372,6 +373,13 @@ impl Database for Mysql {
         let statements = Statements::new(&mut conn, &self.tables)
             .map_err(|error| failure(&error, Stage::Statement))?;
         Ok(Box::new(MysqlSession { conn, statements }))
+    }
+
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        let options = &mut self.servers[endpoint].options;
+        let host = address.ip().to_string();
+        *options = options.clone().ip_or_hostname(Some(host)).tcp_port(address.port());
+        Ok(())
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

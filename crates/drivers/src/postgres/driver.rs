@@ -12,6 +12,7 @@ use isolde_harness::{
     Session,
 };
 use postgres::{Client, Config, Statement};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
@@ -117,6 +118,9 @@ fn short(version: &str) -> String {
 struct Server {
     /// Host and port.
     name: String,
+    /// Where it is, or what passes everything on to it.
+    host: String,
+    port: u16,
     config: Config,
 }
 
@@ -126,17 +130,17 @@ impl Server {
         let mut config = Config::new();
         let user = address.user.as_deref().unwrap_or("postgres");
         let database = if address.path.is_empty() { flavour.database } else { &address.path };
-        config.host(&name).port(port).user(user).dbname(database);
+        config.user(user).dbname(database);
         config.application_name("isolde").connect_timeout(CONNECT_LIMIT);
         if let Some(password) = &address.password {
             config.password(password);
         }
-        Server { name: format!("{name}:{port}"), config }
+        Server { name: format!("{name}:{port}"), host: name, port, config }
     }
 
     fn connect(&self, tls: &Tls) -> Result<Client, Failure> {
         let mut config = self.config.clone();
-        config.ssl_mode(tls.mode);
+        config.host(&self.host).port(self.port).ssl_mode(tls.mode);
         let mut client =
             config.connect(tls.clone()).map_err(|error| connecting(&error, &self.name))?;
         client.batch_execute(SETTINGS).map_err(|error| connecting(&error, &self.name))?;
@@ -270,6 +274,12 @@ impl Database for Postgres {
             .map_err(|error| failure(&error, Stage::Statement))?;
         let begin = format!("BEGIN ISOLATION LEVEL {level}");
         Ok(Box::new(PostgresSession { client, begin, statements }))
+    }
+
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        let server = &mut self.servers[endpoint];
+        (server.host, server.port) = (address.ip().to_string(), address.port());
+        Ok(())
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

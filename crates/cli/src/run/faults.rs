@@ -1,0 +1,114 @@
+//! Options that say what is done to servers while they are driven, and what was.
+
+use crate::limits;
+use isolde_harness::{Database, Failure, Fault, FaultPlan, Happened};
+use serde::Serialize;
+use std::time::Duration;
+
+/// What is done to servers.
+#[derive(clap::Args, Clone)]
+#[group(skip)]
+pub(super) struct Arguments {
+    /// Disturb a server that is started here: kill, pause, restart, partition, or several of them
+    /// with commas between
+    #[arg(long = "fault", value_name = "NAMES", value_delimiter = ',', value_parser = parse)]
+    faults: Vec<Fault>,
+    /// About how long after one fault the next one comes
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_every, requires = "faults")]
+    fault_every: Duration,
+}
+
+fn parse(text: &str) -> Result<Fault, String> {
+    let found = Fault::ALL.into_iter().find(|fault| fault.name() == text);
+    found.ok_or_else(|| {
+        let names = Fault::ALL.map(Fault::name).join(", ");
+        format!("expected a fault ({names}), found `{text}`")
+    })
+}
+
+fn parse_every(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(100);
+    match limits::parse_duration(text)? {
+        every if every < LEAST => Err(format!("expected at least {LEAST:?}, found `{text}`")),
+        every => Ok(every),
+    }
+}
+
+impl Arguments {
+    /// Tells the database what to expect. One that was not started here refuses.
+    pub(super) fn announce(&self, database: &mut dyn Database) -> Result<(), Failure> {
+        if self.faults.is_empty() { Ok(()) } else { database.expect_faults(&self.faults) }
+    }
+
+    /// What is going to happen, if anything.
+    pub(super) fn plan(&self, seed: u64) -> Option<FaultPlan> {
+        let is_asked_for = !self.faults.is_empty();
+        is_asked_for.then(|| FaultPlan::new(&self.faults, self.fault_every, seed))
+    }
+
+    /// The options as one would type them.
+    pub(super) fn typed(&self) -> String {
+        if self.faults.is_empty() {
+            return String::new();
+        }
+        let names: Vec<&str> = self.faults.iter().map(|fault| fault.name()).collect();
+        format!(" --fault {} --fault-every {}ms", names.join(","), self.fault_every.as_millis())
+    }
+}
+
+/// A fault that happened, as `run.json` has it.
+#[derive(Serialize)]
+pub(super) struct Seen {
+    fault: &'static str,
+    server: String,
+    /// Seconds after the begin of the log.
+    at: f64,
+    /// How long it took until the server answered again.
+    seconds: f64,
+}
+
+impl Seen {
+    pub(super) fn of(happened: &Happened) -> Seen {
+        #[expect(clippy::cast_precision_loss, reason = "a run takes less than 2^52 ns, a month")]
+        let seconds = |nanoseconds: i64| nanoseconds as f64 / 1e9;
+        Seen {
+            fault: happened.fault.name(),
+            server: happened.server.clone(),
+            at: seconds(happened.began),
+            seconds: seconds(happened.ended - happened.began),
+        }
+    }
+}
+
+/// One line about all of them.
+pub(super) fn to_text(seen: &[Seen]) -> String {
+    if seen.is_empty() {
+        return "faults: none, the run was over before the first; --duration makes it longer"
+            .to_owned();
+    }
+    let each: Vec<String> = seen
+        .iter()
+        .map(|one| format!("{} at {:.1} s for {:.1} s", one.fault, one.at, one.seconds))
+        .collect();
+    format!("faults: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_in_one_line() {
+        let happened = |fault, began, ended| Happened {
+            fault,
+            server: "127.0.0.1:20000".to_owned(),
+            began,
+            ended,
+        };
+        let seen = [
+            Seen::of(&happened(Fault::Kill, 3_210_000_000, 4_250_000_000)),
+            Seen::of(&happened(Fault::Partition, 8_000_000_000, 9_500_000_000)),
+        ];
+        assert_eq!(to_text(&seen), "faults: kill at 3.2 s for 1.0 s, partition at 8.0 s for 1.5 s");
+    }
+}
