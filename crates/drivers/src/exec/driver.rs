@@ -167,7 +167,8 @@ impl Database for Exec {
         if prefix.is_empty() {
             return Ok(());
         }
-        self.control(&json!({ "do": "clean-up", "prefix": prefix })).map_err(|failure| refused(&failure))
+        self.control(&json!({ "do": "clean-up", "prefix": prefix }))
+            .map_err(|failure| refused(&failure))
     }
 }
 
