@@ -1,5 +1,6 @@
 //! `isolde matrix` on databases that need no server.
 
+use crate::install::{self, Needed};
 use crate::support::{Folder, printed, refused};
 use serde_json::Value;
 
@@ -64,4 +65,58 @@ fn what_cannot_be_stepped_or_is_not_there_is_refused() {
     let wrong = folder.isolde("matrix sqlite --isolation chaos");
     assert_eq!(wrong.status, 3);
     assert!(wrong.stderr.contains("found `chaos`"), "{}", wrong.stderr);
+}
+
+/// Rows of a table: the isolation setting and the signs alone, because who waits or is
+/// aborted depends on how busy the machine is.
+fn signs(target: &str) -> Vec<String> {
+    let matrix = Folder::with(&[]).isolde(&format!("matrix {target} --format json"));
+    let json: Value = serde_json::from_str(&matrix.stdout).expect(&matrix.stderr);
+    let rows = json["isolations"].as_array().expect("rows").iter();
+    let sign = |cell: &Value| match cell["result"].as_str() {
+        Some("prevented") => '✓',
+        Some("possible") => '—',
+        _ => '?',
+    };
+    rows.map(|row| {
+        let cells = row["anomalies"].as_array().expect("cells").iter();
+        let name = row["isolation"].as_str().expect("a name");
+        format!("{} {name}", cells.map(sign).collect::<String>())
+    })
+    .collect()
+}
+
+/// G0, G1a to c, OTV, P2, PMP and its write, P4 twice, G-single thrice, causality, long fork,
+/// G2-item, G2, read-only: where Hermitage has the column, this is what it has.
+#[test]
+fn postgresql_prevents_what_hermitage_says() {
+    const POSTGRES: Needed =
+        Needed { file: "/usr/lib/postgresql/*/bin/postgres", packages: &["postgresql"] };
+    if install::is_there(&POSTGRES) {
+        assert_eq!(
+            signs("postgres"),
+            [
+                "✓✓✓✓✓————————————— read-committed",
+                "✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓——— repeatable-read",
+                "✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓ serializable",
+            ]
+        );
+    }
+}
+
+#[test]
+fn mariadb_prevents_what_hermitage_says() {
+    const MARIADB: Needed = Needed { file: "/usr/sbin/mariadbd", packages: &["mariadb-server"] };
+    if install::is_there(&MARIADB) {
+        assert_eq!(
+            signs("mariadb"),
+            [
+                "✓————————————————— read-uncommitted",
+                "✓✓✓✓✓————————————— read-committed",
+                "✓✓✓✓✓✓✓———✓✓—✓✓——— repeatable-read",
+                "✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓——— repeatable-read-snapshot",
+                "✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓✓ serializable",
+            ]
+        );
+    }
 }

@@ -56,8 +56,8 @@ pub static TEMPLATES: &[Template] = &[
          A.begin B.begin A.w(x,11) B.w(y,22) A.r(y) B.r(x) A.commit B.commit"),
     template("OTV", "a transaction that was seen vanishes", "monotonic-atomic-view",
         "I.begin I.w(x,10) I.w(y,20) I.commit
-         A.begin B.begin C.begin A.w(x,11) A.w(y,19) B.w(x,12) A.commit C.r(x) B.w(y,18)
-         C.r(y) B.commit C.r(y) C.r(x) C.commit"),
+         A.begin B.begin C.begin A.w(x,11) A.w(y,19) B.w(x,12) A.commit C.r(x) C.r(y)
+         B.w(y,18) B.commit C.r(y) C.r(x) C.commit"),
     template("P2", "a value changes between two reads", "read-atomic",
         "I.begin I.w(x,10) I.commit
          A.begin A.r(x) B.begin B.w(x,11) B.commit A.r(x) A.commit"),
