@@ -242,7 +242,7 @@ fn galera_loses_updates_and_reads_stale_values() {
 
 /// Waits until a run records, so that its server is there.
 fn wait_for_history(folder: &Folder, running: &mut Child) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let history = folder.0.join("out/history.log");
     while !fs::metadata(&history).is_ok_and(|file| file.len() > 10_000) {
         let ended = running.try_wait().expect("a child");

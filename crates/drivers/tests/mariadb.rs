@@ -101,6 +101,10 @@ fn a_wrong_address_is_refused_with_what_was_expected() {
             "expected ssl-mode disabled, required, verify-ca or verify-identity, found `maybe`",
         ),
         (
+            "mariadb://h/d?ssl-mode=verify-ca&ssl-ca=/no/such/file",
+            "expected a file of certificates in ssl-ca, found none at /no/such/file",
+        ),
+        (
             "galera://h/d?wsrep_sync_wait=9",
             "expected wsrep_sync_wait to be one of 0, 1, 2, 3, 4, 5, 6, 7, found `9`",
         ),

@@ -28,8 +28,9 @@ impl AskedKeys {
                 visit(key);
             }
         } else {
-            let asked = self.keys.iter().filter(|&&key| facts.index.writes(txn, key));
-            asked.for_each(|&key| visit(key));
+            for &key in self.keys.iter().filter(|&&key| facts.index.writes(txn, key)) {
+                visit(key);
+            }
         }
     }
 }

@@ -274,7 +274,7 @@ fn recorded_answers_of_elle_cli_are_ours() {
 fn limits_are_kept() {
     let run = folder().isolde("elle -m rw-register good.edn --timeout 0ms");
     assert_eq!((run.status, &*run.stdout), (2, "good.edn \t unknown\n"));
-    assert_eq!(run.stderr, "isolde: good.edn: the time limit was reached\n");
+    assert!(run.stderr.ends_with("the time limit was reached\n"), "{}", run.stderr);
     assert_eq!(
         folder().isolde("elle -m rw-register good.edn --timeout 1h --memory 1G"),
         printed(0, "good.edn \t true\n")

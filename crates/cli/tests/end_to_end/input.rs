@@ -157,8 +157,9 @@ fn json_nested_too_deep_is_said_in_our_words() {
         "[".repeat(300),
         "]".repeat(300)
     );
+    let folder = Folder::with(&[("history", &*deep)]);
     assert_eq!(
-        checked(deep.as_bytes()),
+        folder.isolde("check history --from jepsen-json"),
         refused(
             "isolde: history: line 1: expected an operation like {\"type\":\"ok\",…}, found values \
              nested more than 127 deep\n"

@@ -11,7 +11,7 @@ use std::time::Duration;
 const FOLDERS: &[&str] = &["/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"];
 
 /// How long creating the files, and starting, may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A standby needs a log that it can follow. What survives a crash of the machine is not
 /// what is tested; a server that is killed loses nothing by it, because a commit is answered

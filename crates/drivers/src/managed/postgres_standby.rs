@@ -18,7 +18,7 @@ pub(crate) const TARGET: Target = Target {
 };
 
 /// How long copying and starting may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
     if !address_of_user.is_bare {

@@ -202,9 +202,6 @@ pub(crate) struct Server {
     process: Mutex<Process>,
     log: PathBuf,
     /// Tells the watcher whom to end.
-    ///
-    /// Invariant: it exists only while the process has not been waited for, because
-    /// afterwards its number may belong to another.
     group_file: PathBuf,
     /// What its clients connect through, if connections are to be cut.
     proxy: Option<Proxy>,
@@ -319,8 +316,8 @@ impl Server {
     /// Sends the signal to the process, its group, and all their children: some servers
     /// put a child into a session of its own.
     fn signal(&self, signal: Signal) {
-        // A process that has been waited for has no number any more.
-        if !self.group_file.exists() {
+        // The number of a process that has ended may belong to another.
+        if !self.is_running() {
             return;
         }
         let family = descendants(self.leader());

@@ -1,6 +1,6 @@
 //! Which databases speak MySQL's protocol, and what each promises.
 //!
-//! `InnoDB` [the manuals of MySQL and MariaDB, "Consistent Nonlocking Reads"]: READ COMMITTED
+//! InnoDB [the manuals of MySQL and MariaDB, "Consistent Nonlocking Reads"]: READ COMMITTED
 //! has a snapshot for every read. REPEATABLE READ has one for all reads of a transaction,
 //! taken with the first of them; but UPDATE and DELETE work on the latest rows, snapshot or
 //! not, unless MariaDB's `innodb_snapshot_isolation` refuses that with error 1020.

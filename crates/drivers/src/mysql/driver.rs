@@ -146,6 +146,12 @@ pub(crate) fn is_synced(address: &Address, size: usize) -> Result<(), Failure> {
 /// What the options of the address say about encryption.
 fn encryption(address: &Address) -> Result<Option<SslOpts>, Failure> {
     let root = address.option("ssl-ca").map(PathBuf::from);
+    if let Some(path) = root.as_ref().filter(|path| !path.is_file()) {
+        return Err(Failure::Refused(format!(
+            "expected a file of certificates in ssl-ca, found none at {}",
+            path.display()
+        )));
+    }
     let options = SslOpts::default().with_root_cert_path(root);
     match address.option("ssl-mode").unwrap_or("disabled") {
         "disabled" => Ok(None),

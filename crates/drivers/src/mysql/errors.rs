@@ -82,10 +82,10 @@ pub(super) fn connecting(error: &Error, server: &str) -> Failure {
     let text = format!("cannot connect to {server}: {}", described(error));
     match error {
         Error::MySqlError(inner) if !DISCONNECTED.contains(&inner.code) => Failure::Refused(text),
-        Error::TlsError(_) => Failure::Refused(format!(
+        _ if text.contains("certificate") => Failure::Refused(format!(
             "{text} (ssl-mode verify-ca and verify-identity trust the certificates in ssl-ca)"
         )),
-        Error::UrlError(_) => Failure::Refused(text),
+        Error::TlsError(_) | Error::UrlError(_) => Failure::Refused(text),
         Error::DriverError(inner) if is_refusal(inner) => Failure::Refused(text),
         _ => Failure::Lost(text),
     }
@@ -101,6 +101,7 @@ pub(super) fn described(error: &Error) -> String {
     match error {
         Error::MySqlError(server) => format!("{} ({})", server.message, server.code),
         Error::IoError(inner) => inner.to_string(),
+        Error::CodecError(inner) => inner.to_string(),
         Error::DriverError(inner) => inner.to_string(),
         Error::TlsError(inner) => inner.to_string(),
         other => other.to_string(),

@@ -65,9 +65,7 @@ pub(super) fn failure(error: &Error, stage: Stage) -> Failure {
         let text = format!("{} {}", server.code().code(), server.message());
         return of_code(server.code().code(), stage, text);
     }
-    let is_broken = error.is_closed()
-        || error.source().is_some_and(|source| source.is::<std::io::Error>())
-        || stage == Stage::Commit;
+    let is_broken = error.is_closed() || is_about_the_network(error) || stage == Stage::Commit;
     if is_broken {
         disconnected(stage, described(error))
     } else {
@@ -102,12 +100,14 @@ pub(super) fn connecting(error: &Error, server: &str) -> Failure {
         None if is_about_certificates(error) => Failure::Refused(format!(
             "{text} (sslmode verify-ca and verify-full trust the certificates in sslrootcert)"
         )),
-        None => match error.source() {
-            Some(source) if source.is::<std::io::Error>() => Failure::Lost(text),
-            None if error.is_closed() => Failure::Lost(text),
-            _ => Failure::Refused(text),
-        },
+        None if error.is_closed() || is_about_the_network(error) => Failure::Lost(text),
+        None => Failure::Refused(text),
     }
+}
+
+fn is_about_the_network(error: &Error) -> bool {
+    let source = error.source();
+    source.and_then(|source| source.downcast_ref::<std::io::Error>()).is_some()
 }
 
 fn is_about_certificates(error: &Error) -> bool {

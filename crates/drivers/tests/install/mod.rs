@@ -5,6 +5,7 @@
 //! private servers themselves.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,7 +28,9 @@ pub(crate) fn is_there(needed: &Needed) -> bool {
         Ok(()) => format!("the packages have no {}", needed.file),
         Err(reason) => reason,
     };
-    println!("skipped: no server ({}: {reason})", needed.packages.join(" "));
+    // Not by `eprintln`, which tests that pass do not show.
+    let packages = needed.packages.join(" ");
+    let _ = writeln!(std::io::stderr(), "skipped: no server ({packages}: {reason})");
     false
 }
 

@@ -48,7 +48,7 @@ fn history(seed: u64) -> History {
     let mut text = String::from("# isolde-history 1\n");
     for txn in 0..txns {
         let mut line = format!("s{}:", random.below(sessions));
-        for op in 0..1 + random.below(5) {
+        for op in 0..=random.below(5) {
             let key = random.below(keys);
             if random.below(3) == 0 {
                 let value = (10 * txn + op).to_string();
