@@ -35,9 +35,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// tables, and the folder outlives the servers. Each endpoint is the server of its number.
 pub(crate) struct Managed {
     pub(crate) database: Box<dyn Database>,
-    #[expect(dead_code, reason = "held until the end")]
     pub(crate) servers: Vec<Server>,
-    #[expect(dead_code, reason = "held until the end")]
     pub(crate) home: Home,
 }
 

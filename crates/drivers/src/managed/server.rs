@@ -40,6 +40,7 @@ asked=
 for group in "$1"/*.group; do
     [ -e "$group" ] || continue
     read -r leader <"$group"
+    kill -CONT -- "-$leader" 2>/dev/null
     kill -QUIT "$leader" 2>/dev/null && asked=1
 done
 [ -n "$asked" ] && sleep 1
@@ -252,7 +253,7 @@ impl Server {
         self.note_group()
     }
 
-    /// Whether it has not ended. Once it has, its number may belong to another process.
+    /// Whether it has not ended.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.process().child.try_wait(), Ok(None))
     }
@@ -315,7 +316,7 @@ impl Server {
     /// Sends the signal to the process, its group, and all their children: some servers
     /// put a child into a session of its own.
     fn signal(&self, signal: Signal) {
-        // A process that has been waited for has no number any more.
+        // The number of a process that has ended may belong to another.
         if !self.is_running() {
             return;
         }
@@ -516,6 +517,19 @@ mod tests {
             .run("absent", Command::new("/nowhere/server"), Duration::from_secs(1))
             .expect_err("a failure");
         assert!(failure.to_string().starts_with("cannot start /nowhere/server: "), "{failure}");
+    }
+
+    #[test]
+    fn a_stopped_server_starts_again() {
+        let home = Home::new("test", &[]).expect("a home");
+        let mut server = home.start("again", shell("echo here; exec sleep 600")).expect("one");
+        let first = server.leader();
+        server.pause();
+        server.resume();
+        server.kill();
+        server.start_again().expect("a server");
+        assert_ne!(server.leader(), first);
+        assert!(server.wait_until(Duration::from_secs(1), || Ok(())).is_ok());
     }
 
     #[test]
