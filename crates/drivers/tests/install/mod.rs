@@ -20,6 +20,9 @@ pub(crate) struct Needed {
 
 /// Whether the server is there, now at the latest. If not, says so.
 pub(crate) fn is_there(needed: &Needed) -> bool {
+    // Held to the end: what another test is installing is there before it is ready.
+    let lock = File::create(std::env::temp_dir().join("isolde-install.lock"));
+    let _locked = lock.as_ref().map(File::lock);
     if exists(needed.file) {
         return true;
     }
@@ -44,13 +47,6 @@ fn install(needed: &Needed) -> Result<(), String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root || !exists("/usr/bin/apt-get") {
         return Err("only root can install it, on Debian".to_owned());
-    }
-    // Tests run at the same time, in one process and in several.
-    let lock = std::env::temp_dir().join("isolde-install.lock");
-    let lock = File::create(lock).map_err(|error| error.to_string())?;
-    lock.lock().map_err(|error| error.to_string())?;
-    if exists(needed.file) {
-        return Ok(());
     }
     let _quiet = NoServices::new();
     if apt_get("install", needed.packages).is_ok() {
