@@ -36,6 +36,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Managed {
     pub(crate) database: Box<dyn Database>,
     pub(crate) servers: Vec<Server>,
+    #[expect(dead_code, reason = "held until the end")]
     pub(crate) home: Home,
 }
 
