@@ -140,6 +140,7 @@ const STORE: Parameters = Parameters {
     times: Times::Transactions,
     aborts: Aborts::Recorded,
     anomaly: None,
+    bug: None,
     seed: 1,
 };
 
