@@ -40,14 +40,14 @@ asked=
 for group in "$1"/*.group; do
     [ -e "$group" ] || continue
     read -r leader <"$group"
-    kill -CONT -- "-$leader" 2>/dev/null
-    kill -QUIT "$leader" 2>/dev/null && asked=1
+    kill -s CONT -- "-$leader" 2>/dev/null
+    kill -s QUIT "$leader" 2>/dev/null && asked=1
 done
 [ -n "$asked" ] && sleep 1
 for group in "$1"/*.group; do
     [ -e "$group" ] || continue
     read -r leader <"$group"
-    kill -KILL -- "-$leader" 2>/dev/null
+    kill -s KILL -- "-$leader" 2>/dev/null
 done
 for attempt in 1 2 3 4 5; do
     rm -rf -- "$1" 2>/dev/null && break
