@@ -17,6 +17,8 @@ mod network;
 mod postgres;
 mod redis;
 mod simulated;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

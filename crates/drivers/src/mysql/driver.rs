@@ -3,7 +3,8 @@
 //! Several servers in an address are several endpoints, as the nodes of a cluster are.
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
-use super::errors::{Stage, connecting, described, failure};
+use super::errors::{connecting, described, failure};
+use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Failure, Host, Needs, Request, RequestKind,
     Session,
@@ -22,19 +23,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a node may take to have the tables that were created on another.
 const REPLICATION_LIMIT: Duration = Duration::from_secs(20);
-
-/// What can be asked for.
-const SUPPORTED: &[RequestKind] = &[
-    RequestKind::Read,
-    RequestKind::Write,
-    RequestKind::ReadList,
-    RequestKind::Append,
-    RequestKind::Insert,
-    RequestKind::Delete,
-    RequestKind::Range,
-    RequestKind::CompareAndSet,
-    RequestKind::UpdateRange,
-];
 
 /// Options of an address that become a variable of each session, and what it may be.
 const VARIABLES: &[(&str, &[&str])] = &[
@@ -252,19 +240,6 @@ struct Mysql {
     /// One for each server.
     endpoints: Vec<Endpoint>,
     tables: Tables,
-}
-
-/// Names of the tables; empty if there are none.
-#[derive(Clone, Default)]
-struct Tables {
-    registers: String,
-    lists: String,
-}
-
-impl Tables {
-    fn names(&self) -> impl Iterator<Item = &String> {
-        [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())
-    }
 }
 
 impl Mysql {

@@ -4,17 +4,9 @@
 //! (1205, unless `innodb_rollback_on_timeout` is set). The driver rolls back after each.
 //! A commit that fails in any way not listed may have had its effect.
 
+use crate::sql::Stage;
 use isolde_harness::Failure;
 use mysql::Error;
-
-/// What was being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Anything before the commit.
-    Statement,
-    /// The commit.
-    Commit,
-}
 
 /// Aborted, also as the answer to a commit.
 const ABORTED: &[u16] = &[
@@ -55,7 +47,7 @@ pub(super) fn failure(error: &Error, stage: Stage) -> Failure {
     match error {
         Error::MySqlError(server) => of_code(server.code, stage, described(error)),
         Error::FromRowError(_) | Error::FromValueError(_) => Failure::Refused(described(error)),
-        _ => disconnected(stage, described(error)),
+        _ => stage.disconnected(described(error)),
     }
 }
 
@@ -63,16 +55,9 @@ fn of_code(code: u16, stage: Stage, text: String) -> Failure {
     if ABORTED.contains(&code) || (stage == Stage::Statement && INTERRUPTED.contains(&code)) {
         Failure::Aborted(code.to_string())
     } else if stage == Stage::Commit || DISCONNECTED.contains(&code) {
-        disconnected(stage, text)
+        stage.disconnected(text)
     } else {
         Failure::Refused(text)
-    }
-}
-
-fn disconnected(stage: Stage, text: String) -> Failure {
-    match stage {
-        Stage::Statement => Failure::Lost(text),
-        Stage::Commit => Failure::Unknown(text),
     }
 }
 

@@ -5,8 +5,9 @@
 //! request is one round trip.
 
 use super::claims::{Flavour, Servers};
-use super::errors::{Stage, connecting, described, failure};
+use super::errors::{connecting, described, failure};
 use super::tls::Tls;
+use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
     Session,
@@ -24,19 +25,6 @@ const REPLAY_LIMIT: Duration = Duration::from_secs(20);
 /// What each session sets: nothing waits for ever.
 const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '10s'; \
                         SET idle_in_transaction_session_timeout = '60s'";
-
-/// What can be asked for.
-const SUPPORTED: &[RequestKind] = &[
-    RequestKind::Read,
-    RequestKind::Write,
-    RequestKind::ReadList,
-    RequestKind::Append,
-    RequestKind::Insert,
-    RequestKind::Delete,
-    RequestKind::Range,
-    RequestKind::CompareAndSet,
-    RequestKind::UpdateRange,
-];
 
 /// Options of an address that mean something here.
 const OPTIONS: &[&str] = &["sslmode", "sslrootcert"];
@@ -157,19 +145,6 @@ struct Postgres {
     endpoints: Vec<Endpoint>,
     tls: Tls,
     tables: Tables,
-}
-
-/// Names of the tables; empty if there are none.
-#[derive(Clone, Default)]
-struct Tables {
-    registers: String,
-    lists: String,
-}
-
-impl Tables {
-    fn names(&self) -> impl Iterator<Item = &String> {
-        [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())
-    }
 }
 
 impl Postgres {

@@ -4,18 +4,10 @@
 //! back. A commit that the server refuses has no effect, but one whose answer is lost, or
 //! was interrupted, may have one.
 
+use crate::sql::Stage;
 use isolde_harness::Failure;
 use postgres::Error;
 use std::error::Error as _;
-
-/// What was being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Anything before the commit.
-    Statement,
-    /// The commit.
-    Commit,
-}
 
 /// What a code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +59,7 @@ pub(super) fn failure(error: &Error, stage: Stage) -> Failure {
     }
     let is_broken = error.is_closed() || is_about_the_network(error) || stage == Stage::Commit;
     if is_broken {
-        disconnected(stage, described(error))
+        stage.disconnected(described(error))
     } else {
         Failure::Refused(described(error))
     }
@@ -78,15 +70,8 @@ fn of_code(code: &str, stage: Stage, text: String) -> Failure {
         (Meaning::Aborted, _) | (Meaning::Interrupted, Stage::Statement) => {
             Failure::Aborted(code.to_owned())
         }
-        (Meaning::Interrupted | Meaning::Disconnected, _) => disconnected(stage, text),
+        (Meaning::Interrupted | Meaning::Disconnected, _) => stage.disconnected(text),
         (Meaning::Hopeless, _) => Failure::Refused(text),
-    }
-}
-
-fn disconnected(stage: Stage, text: String) -> Failure {
-    match stage {
-        Stage::Statement => Failure::Lost(text),
-        Stage::Commit => Failure::Unknown(text),
     }
 }
 

@@ -1,0 +1,50 @@
+//! What the drivers of SQL servers have in common: tables, requests, stages of a transaction.
+
+use isolde_harness::{Failure, RequestKind};
+
+/// What can be asked for. Kinds that are added later are no part of it until a driver
+/// has a statement for them.
+pub(crate) const SUPPORTED: &[RequestKind] = &[
+    RequestKind::Read,
+    RequestKind::Write,
+    RequestKind::ReadList,
+    RequestKind::Append,
+    RequestKind::Insert,
+    RequestKind::Delete,
+    RequestKind::Range,
+    RequestKind::CompareAndSet,
+    RequestKind::UpdateRange,
+];
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Anything before the commit.
+    Statement,
+    /// The commit.
+    Commit,
+}
+
+impl Stage {
+    /// What a connection that broke at this stage means for the transaction.
+    pub(crate) fn disconnected(self, text: String) -> Failure {
+        match self {
+            Stage::Statement => Failure::Lost(text),
+            Stage::Commit => Failure::Unknown(text),
+        }
+    }
+}
+
+/// Names of the tables; empty if there are none.
+#[derive(Clone, Default)]
+pub(crate) struct Tables {
+    pub(crate) registers: String,
+    pub(crate) lists: String,
+}
+
+impl Tables {
+    /// Those that there are.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())
+    }
+}
