@@ -204,20 +204,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What it means that `first` comes before `second`.
-    fn edges_of(&self, first: Slot, second: Slot, edges: &mut Vec<Edge>) {
-        let (model, versions) = (self.model, self.versions);
-        let (earlier, later) = (versions.writer(first), versions.writer(second));
-        edges.clear();
-        edges.push(Edge::new(model.commit(earlier), model.next_writer(later)));
-        for &read in versions.reads_of(first) {
-            let reader = versions.reader(read);
-            if reader != later {
-                edges.push(Edge::new(model.begin(reader), model.commit(later)));
-            }
-        }
-    }
-
     /// The literal that says that the first version of the pair comes first, and
     /// whether it is new.
     fn pair(&mut self, solver: &mut Solver, pair: Pair) -> (Literal, bool) {
@@ -228,8 +214,11 @@ impl<'a> Search<'a> {
             return (side(choice), false);
         }
         let [mut yes, mut no] = std::mem::take(&mut self.edges);
-        self.edges_of(named.first, named.second, &mut yes);
-        self.edges_of(named.second, named.first, &mut no);
+        let turned = Pair { first: named.second, second: named.first };
+        for (pair, edges) in [(named, &mut yes), (turned, &mut no)] {
+            edges.clear();
+            pair.each_edge(self.model, self.versions, |from, to| edges.push(Edge::new(from, to)));
+        }
         let phase = if named == pair { Phase::Yes } else { Phase::No };
         let choice = solver.choice(&yes, &no, phase);
         self.edges = [yes, no];

@@ -7,10 +7,10 @@
 //! this gets wrong are then told apart by edges of their own, a few times over. What
 //! still does not fit is left to the solver.
 
-use super::decision::in_order;
 use super::graph::Graph;
 use super::model::{Event, Events, Model, Node};
-use super::versions::{Slot, Versions};
+use super::saturate::positions;
+use super::versions::Versions;
 use super::witness::{Pair, Witness};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, Time};
@@ -47,7 +47,7 @@ impl<'a> Timed<'a> {
             if open.is_empty() {
                 return Some(order);
             }
-            let wrong = self.wrong(&open, &in_order(&order));
+            let wrong = self.wrong(&open, &positions(&order));
             if wrong.is_empty() {
                 return Some(order);
             }
@@ -94,18 +94,11 @@ impl<'a> Timed<'a> {
     }
 
     /// Adds what it means that the first of the pair comes first.
-    fn repair(&mut self, Pair { first, second }: Pair) {
-        let (model, versions) = (self.graph.model, self.versions);
-        let writer = |slot: Slot| versions.writer(slot);
-        let (earlier, later) = (writer(first), writer(second));
-        let mut add = |from: Node, to: Node| self.repairs.entry(to).or_default().push(from);
-        add(model.commit(earlier), model.next_writer(later));
-        for &read in versions.reads_of(first) {
-            let reader = versions.reader(read);
-            if reader != later {
-                add(model.begin(reader), model.commit(later));
-            }
-        }
+    fn repair(&mut self, pair: Pair) {
+        let repairs = &mut self.repairs;
+        pair.each_edge(self.graph.model, self.versions, |from, to| {
+            repairs.entry(to).or_default().push(from);
+        });
     }
 
     /// All events from the last to the first by their times, then turned round; `None`

@@ -18,6 +18,26 @@ pub(super) struct Pair {
     pub(super) second: Slot,
 }
 
+impl Pair {
+    /// Calls `add` with every edge that follows if the first version comes first: its
+    /// writer precedes the other, and so does who read it.
+    pub(super) fn each_edge(
+        self,
+        model: &Model,
+        versions: &Versions<'_>,
+        mut add: impl FnMut(Node, Node),
+    ) {
+        let (earlier, later) = (versions.writer(self.first), versions.writer(self.second));
+        add(model.commit(earlier), model.next_writer(later));
+        for &read in versions.reads_of(self.first) {
+            let reader = versions.reader(read);
+            if reader != later {
+                add(model.begin(reader), model.commit(later));
+            }
+        }
+    }
+}
+
 /// At most so many versions between a read and what it saw become pairs at once.
 const BETWEEN_MAX: usize = 8;
 
