@@ -4,8 +4,10 @@ mod given;
 mod json;
 mod lattice;
 mod lint;
+mod names;
 mod prose;
 mod real_time;
+pub mod scenario;
 pub mod stats;
 mod stats_text;
 mod terminal;
@@ -13,7 +15,9 @@ mod terminal;
 pub use given::GivenOrderReport;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
+pub use names::{NAMES, NameRow};
 pub use prose::{Prose, explain};
+pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, to_text};
@@ -23,8 +27,12 @@ use isolde::{Anomaly, Level, Verdict};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
-/// The version of the report's JSON form; it grows when a field changes its meaning.
-pub const SCHEMA: u32 = 1;
+/// The version of the report's JSON form; it grows when a field is added or changes its
+/// meaning.
+pub const SCHEMA: u32 = 2;
+
+/// The version of the JSON of `lint` and `stats`, which change by themselves.
+pub(crate) const TABLES_SCHEMA: u32 = 1;
 
 /// Everything a check found about one history.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -142,6 +150,8 @@ pub struct AnomalyReport {
     pub transactions: Vec<String>,
     /// Why, one sentence a line.
     pub explanation: String,
+    /// The same as data: transactions, dependencies, and what each follows from.
+    pub scenario: Scenario,
 }
 
 /// A level, its verdict and the seconds it took.
@@ -170,7 +180,7 @@ impl Report {
         };
         let mut remarks: Vec<AnomalyReport> = Vec::new();
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
-            remarks.push(anomaly_report(&prose, anomaly));
+            remarks.push(anomaly_report(&prose, anomaly, &[]));
         }
         // Only what holds can hold for want of a test.
         let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
@@ -226,7 +236,8 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
             let shown = all.iter().take(ANOMALIES_MAX);
-            report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly)).collect();
+            let also: Vec<&str> = level.stronger_than().into_iter().map(Level::name).collect();
+            report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly, &also)).collect();
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
@@ -242,12 +253,13 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
     report
 }
 
-fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly) -> AnomalyReport {
+fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> AnomalyReport {
     AnomalyReport {
         name: anomaly.kind.name(),
         code: anomaly.kind.code(),
         transactions: anomaly.txns.iter().map(|&txn| prose.txn(txn)).collect(),
         explanation: explain(prose, anomaly),
+        scenario: scenario::scenario(prose, anomaly, also),
     }
 }
 

@@ -9,7 +9,7 @@ use isolde_history::{
 /// What prose needs to name things.
 pub struct Prose<'a> {
     pub(crate) history: &'a History,
-    index: &'a Index,
+    pub(crate) index: &'a Index,
     file: &'a str,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Prose<'a> {
     }
 
     /// A list, its middle left out if it is long.
-    fn list(&self, op: OpId) -> String {
+    pub(crate) fn list(&self, op: OpId) -> String {
         const ENDS: usize = 6;
         let list = self.history.list(op);
         let show = |elements: &[Value]| {
@@ -73,18 +73,27 @@ impl<'a> Prose<'a> {
 
     /// Where operations stand, in parentheses.
     fn place(&self, ops: &[OpId]) -> String {
+        format!("({})", self.places(ops))
+    }
+
+    /// Where an operation stands.
+    pub(crate) fn place_of(&self, op: OpId) -> String {
+        self.places(&[op])
+    }
+
+    fn places(&self, ops: &[OpId]) -> String {
         let places: Vec<String> =
             ops.iter().map(|&op| self.history.position(op).to_string()).collect();
         let session = |op: OpId| self.history.session_of(self.history.txn_of(op));
         let file = match ops.first().map(|&op| self.history.datum(self.history.origin(session(op))))
         {
-            Some(Datum::Text(origin)) => origin.to_owned(),
-            _ => self.file.rsplit('/').next().unwrap_or(self.file).to_owned(),
+            Some(Datum::Text(origin)) => safe(origin),
+            _ => safe(self.file.rsplit('/').next().unwrap_or(self.file)),
         };
         match self.history.position_unit() {
-            PositionUnit::Line => format!("({file}:{})", places.join(", ")),
-            PositionUnit::Record => format!("({file}, record {})", places.join(", ")),
-            PositionUnit::Index => format!("({file}, index {})", places.join(", ")),
+            PositionUnit::Line => format!("{file}:{}", places.join(", ")),
+            PositionUnit::Record => format!("{file}, record {}", places.join(", ")),
+            PositionUnit::Index => format!("{file}, index {}", places.join(", ")),
         }
     }
 
@@ -97,6 +106,14 @@ impl<'a> Prose<'a> {
     pub(crate) fn written_at(&self, txn: TxnId, key: KeyId) -> String {
         match self.index.final_write(self.history, txn, key) {
             Some(write) => format!(" with {} {}", self.content(write, key), self.at(write)),
+            None => String::new(),
+        }
+    }
+
+    /// What a transaction wrote to a key, to follow a name.
+    pub(crate) fn written(&self, txn: TxnId, key: KeyId) -> String {
+        match self.index.final_write(self.history, txn, key) {
+            Some(write) => format!(" with {}", self.content(write, key)),
             None => String::new(),
         }
     }
@@ -122,6 +139,20 @@ impl<'a> Prose<'a> {
             }
         }
     }
+}
+
+/// Text from outside without characters that would command a terminal or hide others.
+pub(crate) fn safe(text: &str) -> String {
+    let hides = |character: char| matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || hides(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 /// Why an anomaly is one: sentences on lines of their own.

@@ -70,6 +70,7 @@ fn has_type(name: &Value, value: &Value) -> bool {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
         "number" => value.is_number(),
         other => panic!("the schema has the type {other}, which is not understood here"),
@@ -135,7 +136,7 @@ fn the_schema_refuses_what_is_no_report() {
         mistakes(&schema, &schema, &changed, "").join("\n")
     };
     assert_eq!(wrong(|_| ()), "");
-    assert_eq!(wrong(|report| report["schema"] = json!(2)), "/schema: expected 1, found 2");
+    assert_eq!(wrong(|report| report["schema"] = json!(1)), "/schema: expected 2, found 1");
     assert_eq!(
         wrong(|report| report["levels"]["causal"]["verdict"] = json!("fine")),
         "/levels/causal/verdict: \"fine\" is not one of [\"satisfied\",\"violated\",\"unknown\"]"
