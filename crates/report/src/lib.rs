@@ -23,7 +23,7 @@ pub use stats_text::stats_to_text;
 pub use terminal::{Detail, to_text};
 
 use isolde::lint::{Rule, vacuity};
-use isolde::{Anomaly, Level, Verdict};
+use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
@@ -169,9 +169,22 @@ impl Report {
         decided: &[Decided],
         found: &[Anomaly],
     ) -> Report {
+        Report::with_options(history, index, (file, format), decided, found, Options::default())
+    }
+
+    /// The same for verdicts that were decided with these options.
+    pub fn with_options(
+        history: &History,
+        index: &Index,
+        (file, format): (&str, &str),
+        decided: &[Decided],
+        found: &[Anomaly],
+        options: Options,
+    ) -> Report {
         let prose = Prose::new(history, index, file);
+        let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
         let levels: Vec<LevelReport> =
-            decided.iter().map(|decided| level_report(&prose, decided)).collect();
+            decided.iter().map(|decided| level_report(&mut explainer, decided)).collect();
         let refutes_one = |anomaly: &Anomaly| {
             let weakest = anomaly.kind.refutes();
             decided.iter().any(|(level, ..)| {
@@ -215,7 +228,7 @@ impl Report {
     }
 }
 
-fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
+fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
     let mut report = LevelReport {
         level: level.name(),
         settled_by: None,
@@ -235,9 +248,7 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
-            let shown = all.iter().take(ANOMALIES_MAX);
-            let also: Vec<&str> = level.stronger_than().into_iter().map(Level::name).collect();
-            report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly, &also)).collect();
+            report.anomalies = explainer.anomalies(*level, violated);
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
@@ -251,6 +262,43 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         Verdict::Unknown(reason) => report.reason = Some(reason.to_string()),
     }
     report
+}
+
+/// Explains violations, each once: several levels often have the same.
+struct Explainer<'a> {
+    prose: &'a Prose<'a>,
+    options: Options,
+    known: Vec<(Anomaly, Option<Explanation>)>,
+}
+
+impl Explainer<'_> {
+    /// The anomalies of a level, at most so many, the first of them as small as can be.
+    fn anomalies(&mut self, level: Level, violated: &Violated) -> Vec<AnomalyReport> {
+        let Some((first, others)) = violated.anomalies.split_first() else { return Vec::new() };
+        let mut also: Vec<Level> = level.stronger_than();
+        also.push(level);
+        also.sort_unstable();
+        let known = self.known.iter().find(|(anomaly, _)| anomaly == first);
+        let explanation = if let Some((_, explanation)) = known {
+            explanation.clone()
+        } else {
+            let whole = (self.prose.history, self.prose.index);
+            let found = isolde::explain(whole, level, violated, self.options, &Limits::NONE);
+            self.known.push((first.clone(), found.clone()));
+            found
+        };
+        let first = match &explanation {
+            Some(it) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
+            None => anomaly_report(self.prose, first, &names_of(&also)),
+        };
+        let others = others.iter().take(ANOMALIES_MAX - 1);
+        let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
+        std::iter::once(first).chain(others).collect()
+    }
+}
+
+fn names_of(levels: &[Level]) -> Vec<&'static str> {
+    levels.iter().map(|level| level.name()).collect()
 }
 
 fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> AnomalyReport {

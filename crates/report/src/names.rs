@@ -1,7 +1,8 @@
 //! What anomalies are called, and what each means for an application: one row for each kind.
 
 use crate::scenario::Names;
-use isolde::AnomalyKind;
+use isolde::{Anomaly, AnomalyKind};
+use isolde_history::History;
 
 /// One kind of anomaly in words.
 pub struct NameRow {
@@ -81,6 +82,10 @@ pub static NAMES: &[NameRow] = &[
         "A query returns rows that do not match, or leaves out rows that do."),
     row(AnomalyKind::DirtyWrite, "dirty write (write cycle)", both("G0"),
         "Two transactions each overwrote a part of the other: what remains is a mixture that neither of them wrote."),
+    row(AnomalyKind::SessionDirtyWrite, "writes against the session's order", names("G0", "G0-process"),
+        "What a client wrote later was installed earlier: its last word is overwritten by its first."),
+    row(AnomalyKind::RealTimeDirtyWrite, "writes against real time", names("G0", "G0-realtime"),
+        "A write that was confirmed later was installed earlier: the newer value is overwritten by the older one."),
     row(AnomalyKind::CircularInformationFlow, "circular information flow", both("G1c"),
         "Each of these transactions saw the others' effects, so each ran before the others had finished: none of them can be rolled back alone."),
     row(AnomalyKind::SessionCircularInformationFlow, "circular information flow in a session", names("G1c", "G1c-process"), SESSION),
@@ -98,7 +103,7 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::CausalityViolation, "causality violation", names("G-single", "G-single-item"),
         "An effect is seen without its cause: an answer without its question, or a photo in an album whose access had been withdrawn before."),
     row(AnomalyKind::RealTimeCircularInformationFlow, "circular information flow in real time", names("G1c", "G1c-realtime"), STALE),
-    row(AnomalyKind::LostUpdate, "lost update", names("P4", "lost-update"),
+    row(AnomalyKind::LostUpdate, "lost update", names("G-cursor", "lost-update"),
         "Two clients read a value, both computed a new one from it, and one of the results was thrown away: a deposit or a counted vote is gone without an error."),
     row(AnomalyKind::ReadSkew, "read skew", names("G-single", "G-single-item"), SKEW),
     row(AnomalyKind::SessionReadSkew, "read skew in a session", names("G-single", "G-single-item-process"), SESSION),
@@ -107,6 +112,8 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::SessionLongFork, "long fork in a session", names("G-nonadjacent", "G-nonadjacent-item-process"), FORK),
     row(AnomalyKind::RealTimeLongFork, "long fork in real time", names("G-nonadjacent", "G-nonadjacent-item-realtime"), FORK),
     row(AnomalyKind::WriteSkew, "write skew", both("G2-item"), CHECKS),
+    row(AnomalyKind::ReadOnlyTransactionAnomaly, "read-only transaction anomaly", both("G2-item"),
+        "A report shows a state that never was: two writers fit together, but not with what the report saw between them."),
     row(AnomalyKind::AntiDependencyCycle, "anti-dependency cycle", both("G2-item"), CHECKS),
     row(AnomalyKind::SessionAntiDependencyCycle, "anti-dependency cycle in a session", names("G2-item", "G2-item-process"), CHECKS),
     row(AnomalyKind::RealTimeAntiDependencyCycle, "anti-dependency cycle in real time", names("G2-item", "G2-item-realtime"), CHECKS),
@@ -129,14 +136,20 @@ pub(crate) fn row_of(kind: AnomalyKind) -> &'static NameRow {
 }
 
 impl Names {
-    /// The names of a kind.
-    pub(crate) fn of(kind: AnomalyKind) -> Names {
+    /// The names of an anomaly. Elle names cycles by their edges.
+    pub(crate) fn of(anomaly: &Anomaly, history: &History) -> Names {
+        let kind = anomaly.kind;
         let row = row_of(kind);
+        let by_edges = || anomaly.elle_name(history);
+        let elle = match kind {
+            AnomalyKind::LostUpdate => row.elle.map(str::to_owned),
+            _ => by_edges().or(row.elle.map(str::to_owned)),
+        };
         Names {
             name: kind.name().to_owned(),
             everyday: row.everyday.to_owned(),
             adya: row.adya.map(str::to_owned),
-            elle: row.elle.map(str::to_owned),
+            elle,
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     }
     let transactions: Vec<ScenarioTxn> = cast.txns.iter().map(|it| cast.listed(it)).collect();
     let mut scenario = Scenario {
-        names: Names::of(anomaly.kind),
+        names: Names::of(anomaly, prose.history),
         transactions,
         meaning: crate::names::row_of(anomaly.kind).meaning.to_owned(),
         also: also.iter().map(|&level| level.to_owned()).collect(),
