@@ -204,16 +204,21 @@ fn levels_of(arguments: &Arguments, history: Option<&History>) -> Vec<Level> {
     levels
 }
 
+/// The usual options, with clocks that may be so far apart.
+pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
+    let drift = clock_drift.unwrap_or_default().as_nanos();
+    Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
+}
+
 fn options(arguments: &Arguments) -> Options {
     let uses = |source| !arguments.without.contains(&source);
-    let drift = arguments.clock_drift.unwrap_or_default().as_nanos();
     Options {
         sources: Sources {
             read_modify_write: uses(Source::ReadModifyWrite),
             lists: uses(Source::Lists),
             given: uses(Source::Given),
         },
-        clock_drift: i64::try_from(drift).unwrap_or(i64::MAX),
+        clock_drift: options_with(arguments.clock_drift).clock_drift,
         saturate: match arguments.saturate {
             SaturateWhen::First => Saturate::First,
             SaturateWhen::WhenHard => Saturate::WhenHard,
@@ -275,7 +280,14 @@ fn checked(
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
     }
-    let mut report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
+    let mut report = Report::with_options(
+        &history,
+        &index,
+        (&name, format.name),
+        &decided,
+        check.found(),
+        options(arguments),
+    );
     let given = options(arguments).sources.given && !history.orders().versions.is_empty();
     if given && arguments.engine != Engine::Reference {
         drop(index);

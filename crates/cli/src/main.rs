@@ -7,6 +7,7 @@ mod check;
 mod convert;
 mod elle;
 mod exit;
+mod explain;
 mod formats;
 mod generate;
 mod input;
@@ -16,6 +17,7 @@ mod matrix;
 mod output;
 mod progress;
 mod run;
+mod shrink;
 mod stats;
 mod verify;
 mod workload;
@@ -41,6 +43,10 @@ enum Command {
     Matrix(matrix::Arguments),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
+    /// Tell why levels are violated, as arguments with everything they follow from
+    Explain(explain::Arguments),
+    /// Write the smallest part of a history that still violates a level
+    Shrink(shrink::Arguments),
     /// Check the proofs of a certificate against its history
     Verify(verify::Arguments),
     /// Look for mistakes of the recording, before the database is accused
@@ -64,6 +70,8 @@ isolde tells which isolation levels a database really gave its clients.
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde explain FILE                 why levels are violated, step by step
+  isolde shrink FILE -o SMALL         the smallest part that is violated still
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
@@ -90,6 +98,8 @@ fn main() -> ExitCode {
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Explain(arguments)) => explain::run(&arguments),
+        Some(Command::Shrink(arguments)) => shrink::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Lint(arguments)) => lint::run(&arguments),
         Some(Command::Stats(arguments)) => stats::run(&arguments),

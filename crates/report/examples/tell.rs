@@ -21,6 +21,10 @@ fn main() {
     let report =
         isolde_report::Report::new(&history, &index, (&file, f.name), &decided, check.found());
     let t2 = start.elapsed() - t1;
-    print!("{}", isolde_report::to_text(&report, isolde_report::Detail::Full, None));
+    if std::env::var_os("FULL").is_some() {
+        print!("{}", isolde_report::to_explanations(&report, isolde_report::Which::Broken));
+    } else {
+        print!("{}", isolde_report::to_text(&report, isolde_report::Detail::Full, None));
+    }
     eprintln!("check {t1:?} explain {t2:?}");
 }

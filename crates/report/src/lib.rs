@@ -1,5 +1,6 @@
 //! What a check found: one versioned [`Report`], shown as text or JSON.
 
+mod argument;
 mod given;
 mod json;
 mod lattice;
@@ -20,7 +21,7 @@ pub use prose::{Prose, explain};
 pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
-pub use terminal::{Detail, to_text};
+pub use terminal::{Detail, Which, to_explanations, to_text};
 
 use isolde::lint::{Rule, vacuity};
 use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
@@ -218,6 +219,14 @@ impl Report {
         }
     }
 
+    /// Notes what the documentation of a database says about the violation of a level.
+    pub fn note_documented(&mut self, level: Level, text: &str) {
+        let report = self.levels.iter_mut().find(|it| it.level == level.name());
+        for anomaly in report.into_iter().flat_map(|it| &mut it.anomalies) {
+            anomaly.scenario.documented = Some(text.to_owned());
+        }
+    }
+
     /// Notes the verdict that a violated level has without the version orders that a
     /// database gave: whether the level is violated outright, or only the order.
     pub fn note_without_given(&mut self, level: Level, verdict: &Verdict) {
@@ -278,7 +287,10 @@ impl Explainer<'_> {
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
         also.sort_unstable();
-        let known = self.known.iter().find(|(anomaly, _)| anomaly == first);
+        // What rules out a weaker level too says more than what this level alone forbids.
+        let known = self.known.iter().find(|(anomaly, explanation)| {
+            anomaly == first || explanation.as_ref().is_some_and(|it| it.rules_out.contains(&level))
+        });
         let explanation = if let Some((_, explanation)) = known {
             explanation.clone()
         } else {

@@ -11,6 +11,7 @@
 
 mod build;
 mod sentence;
+mod summary;
 
 pub(crate) use build::scenario;
 
@@ -35,6 +36,9 @@ pub struct Scenario {
     pub conclusion: String,
     /// What this means for an application.
     pub meaning: String,
+    /// Where it was a known database: what its documentation says about this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documented: Option<String>,
     /// Levels that this scenario alone rules out, from weak to strong.
     pub also: Vec<String>,
 }

@@ -105,9 +105,16 @@ impl Outcome {
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
-        let report = of(&all);
-        let explained = to_text(&of(&gate), Detail::Full, None);
-        let gate = gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name()));
+        let (mut report, mut gated) = (of(&all), of(&gate));
+        let gate: Vec<Gate> =
+            gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
+        for (gate, level) in gate.iter().zip(&run.levels) {
+            if let Some(text) = &gate.documented {
+                report.note_documented(*level, text);
+                gated.note_documented(*level, text);
+            }
+        }
+        let explained = to_text(&gated, Detail::Full, None);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -127,7 +134,7 @@ impl Outcome {
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
-            gate: gate.collect(),
+            gate,
             strongest: report.strongest.clone(),
             report,
             explained,

@@ -1,10 +1,10 @@
 //! Scenarios of anomalies: collects the transactions, then turns every reason into an edge.
 
-use super::sentence;
 use super::{
     EdgeKind, Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow,
     ScenarioTxn, Span,
 };
+use super::{sentence, summary};
 use crate::prose::Prose;
 use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
@@ -47,7 +47,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             scenario.conclusion = "no order of versions explains the reads".to_owned();
         }
     }
-    scenario.summary = sentence::summary(prose, anomaly);
+    scenario.summary = summary::summary(prose, anomaly);
     scenario
 }
 

@@ -1,32 +1,28 @@
 //! One sentence for each part of a scenario.
 
 use super::build::premises;
-use crate::prose::{Prose, explain};
-use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
-use isolde_history::{KeyId, OpId, TxnId};
-
-/// What happened, in everyday words.
-pub(super) fn summary(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
-    let row = crate::names::row_of(anomaly.kind);
-    match &anomaly.evidence {
-        Evidence::Operations { .. } => {
-            explain(prose, anomaly).lines().map(str::trim).collect::<Vec<_>>().join("; ")
-        }
-        Evidence::Cycle(cycle) => format!("{}: {}", row.everyday, conclusion(prose, cycle)),
-        Evidence::Cases(_) => "no order of versions explains the reads".to_owned(),
-    }
-}
+use crate::prose::Prose;
+use isolde::{Cycle, Edge, INITIAL, Reason};
+use isolde_history::{ALWAYS, KeyId, NEVER, OpId, Time, TxnId};
 
 /// The contradiction that a cycle is.
 pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
-    if cycle.edges.iter().any(|edge| edge.before == INITIAL) {
+    let edges = &cycle.edges;
+    if edges.iter().any(|edge| edge.before == INITIAL) {
         return "no order explains that".to_owned();
     }
-    let chain: Vec<String> = cycle.edges.iter().map(|edge| prose.txn(edge.before)).collect();
-    let first = &chain[0];
-    match chain.len() {
-        1 => format!("{first} would have to come before itself"),
-        _ => format!("{} before {first}: no order exists", chain.join(" before ")),
+    let name = |txn| prose.txn(txn);
+    match &edges[..] {
+        [one] => format!("{} would have to come before itself", name(one.before)),
+        [one, other] => format!(
+            "{0} would have to come before {1} and {1} before {0}",
+            name(one.before),
+            name(other.before)
+        ),
+        _ => {
+            let chain: Vec<String> = edges.iter().map(|edge| name(edge.before)).collect();
+            format!("{} before {}: no order exists", chain.join(" before "), chain[0])
+        }
     }
 }
 
@@ -52,12 +48,8 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
 
 /// That one version comes before another.
 fn earlier(prose: &Prose<'_>, key: KeyId, first: TxnId, second: TxnId) -> String {
-    format!(
-        "the {} of {} comes before that of {}",
-        prose.key(key),
-        prose.txn(first),
-        prose.txn(second)
-    )
+    let (key, first, second) = (prose.key(key), prose.txn(first), prose.txn(second));
+    format!("the {key} of {first} comes before the {key} of {second}")
 }
 
 /// Why an edge holds, given its premises.
@@ -67,47 +59,121 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
     match &edge.reason {
         Reason::InitialFirst => "the initial state precedes everything".to_owned(),
         Reason::Session => format!("{before} ran before {after} in the same session"),
-        Reason::RealTime => format!("{before} had completed when {after} was invoked"),
+        Reason::RealTime => in_real_time(prose, edge),
         Reason::ReadsFrom { read, key } => {
             format!("{after} read {}, which {before} wrote", content(*read, *key))
         }
         Reason::Version(step) => prose.version(step),
-        Reason::AntiDependency { read, key, .. } => format!(
-            "{before} read {}, which {after} replaced{}",
-            content(*read, *key),
-            prose.written(edge.after, *key)
-        ),
+        Reason::AntiDependency { read, key, .. } => missed(prose, edge, *read, *key),
         Reason::FirstVersion { read, key } => format!(
             "{before} read {}, the initial value, and wrote it: so its version comes before that \
              of {after}",
             content(*read, *key)
         ),
-        Reason::WritersApart { key, .. } => {
-            format!("both {before} and {after} write {}, and {before} comes first", prose.key(*key))
-        }
+        Reason::WritersApart { key, because } => follows(prose, edge, *key, because),
         Reason::Overwritten { reader, read, key, .. } if edge.after == INITIAL => format!(
-            "{} had to see {before}, which writes {}, yet read {}, its initial value",
+            "{} had to see {before}, which wrote {}, yet read {}, its initial value",
             prose.txn(*reader),
             prose.key(*key),
             content(*read, *key)
         ),
         Reason::Overwritten { reader, read, key, .. } => format!(
-            "{} had to see {before}, which writes {}, yet read {} from {after}: so {before} was \
-             overwritten by {after}",
-            prose.txn(*reader),
+            "{reader} came after {before}, which wrote {}, and read {} of {after}: so {after} \
+             replaced what {before} wrote",
             prose.key(*key),
-            content(*read, *key)
+            content(*read, *key),
+            reader = prose.txn(*reader),
         ),
         Reason::Assumed { key, first, second } if edge.before == *first => {
-            format!("suppose that {}", earlier(prose, *key, *first, *second))
+            format!("by assumption, {}", earlier(prose, *key, *first, *second))
         }
         Reason::Assumed { key, first, second } => format!(
-            "suppose that {}: {before} read it from {}, so {before} comes before {after}",
-            earlier(prose, *key, *first, *second),
-            prose.txn(*first)
+            "{before} read the {0} of {1}, and by assumption that of {2} replaced it",
+            prose.key(*key),
+            prose.txn(*first),
+            prose.txn(*second)
         ),
         Reason::Supposed { first, second } => {
-            format!("suppose that {} comes before {}", prose.txn(*first), prose.txn(*second))
+            format!("by assumption, {} comes before {}", prose.txn(*first), prose.txn(*second))
         }
+    }
+}
+
+/// An anti-dependency: what was read, and who replaced it.
+fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let history = prose.history;
+    let written = prose.written(edge.after, key);
+    if !history.op(read).kind.has_key() {
+        let predicate = history.predicate(read);
+        let condition = predicate.condition.display(history.values());
+        return format!(
+            "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",
+            prose.content(read, key)
+        );
+    }
+    format!("{before} read {}, which {after} replaced{written}", prose.content(read, key))
+}
+
+/// Why the version of one writer follows that of another.
+fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let name = prose.key(key);
+    match because {
+        [Edge { reason: Reason::ReadsFrom { read, key: of }, .. }] if *of == key => {
+            format!("{after} read {} of {before} and replaced it", prose.content(*read, key))
+        }
+        [Edge { reason: Reason::AntiDependency { read, key: of, because, .. }, .. }]
+            if *of == key && because.is_empty() =>
+        {
+            format!(
+                "{before} read {}, the initial value, and was the first to replace it",
+                prose.content(*read, key)
+            )
+        }
+        _ => format!(
+            "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
+             that of {after}"
+        ),
+    }
+}
+
+fn in_real_time(prose: &Prose<'_>, edge: &Edge) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let ended = prose.history.txn_interval(edge.before).completed;
+    let begun = prose.history.txn_interval(edge.after).invoked;
+    if ended == NEVER || begun == ALWAYS || ended >= begun {
+        return format!("{before} had completed when {after} was invoked");
+    }
+    format!("{before} had completed at {} when {after} was invoked at {}", time(ended), time(begun))
+}
+
+/// A time with its unit.
+fn time(nanoseconds: Time) -> String {
+    let size = nanoseconds.unsigned_abs();
+    let with = |unit: u64, name: &str| {
+        let sign = if nanoseconds < 0 { "-" } else { "" };
+        let digits = unit.ilog10() as usize;
+        let parts = format!("{:0digits$}", size % unit);
+        let parts = parts.trim_end_matches('0');
+        let dot = if parts.is_empty() { "" } else { "." };
+        format!("{sign}{}{dot}{parts} {name}", size / unit)
+    };
+    match size {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => with(1_000, "µs"),
+        1_000_000..1_000_000_000 => with(1_000_000, "ms"),
+        _ => with(1_000_000_000, "s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let told = [0, 999, 1_500, -2_000_000, 3_000_000_001].map(time);
+        assert_eq!(told, ["0 ns", "999 ns", "1.5 µs", "-2 ms", "3.000000001 s"]);
     }
 }
