@@ -6,7 +6,8 @@
 //! session order to be a cycle is `-process`, what needs real time `-realtime`.
 //!
 //! An edge may be derived, and then what it is derived from counts too: a version order that
-//! only real time shows makes a cycle one of real time.
+//! only real time shows makes a cycle one of real time, and one that only holds because
+//! writers of a key do not overlap counts as the dependencies between these writers.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
@@ -115,12 +116,28 @@ struct Shape {
     real_time: bool,
 }
 
+/// The edges of a cycle, with the path that it follows from in place of a version order that
+/// follows from one.
+fn raw(edges: &[Edge]) -> Vec<&Edge> {
+    let mut raw = Vec::new();
+    let mut open: Vec<&Edge> = edges.iter().rev().collect();
+    while let Some(edge) = open.pop() {
+        match &edge.reason {
+            Reason::WritersApart { because, .. } if !because.is_empty() => {
+                open.extend(because.iter().rev());
+            }
+            _ => raw.push(edge),
+        }
+    }
+    raw
+}
+
 impl Shape {
     fn of(history: &History, cycle: &Cycle) -> Shape {
-        let edges = &cycle.edges;
-        let next = |place: usize| &edges[(place + 1) % edges.len()];
+        let edges = raw(&cycle.edges);
+        let next = |place: usize| edges[(place + 1) % edges.len()];
         let (mut session, mut real_time) = (false, false);
-        let mut open: Vec<&Edge> = edges.iter().collect();
+        let mut open: Vec<&Edge> = edges.clone();
         while let Some(edge) = open.pop() {
             match &edge.reason {
                 Reason::Session => session = true,
@@ -136,7 +153,7 @@ impl Shape {
             edges: edges.len(),
             anti: edges.iter().filter(|edge| is_anti(edge)).count(),
             adjacent: (0..edges.len())
-                .any(|place| is_anti(&edges[place]) && is_anti(next(place)) && edges.len() > 1),
+                .any(|place| is_anti(edges[place]) && is_anti(next(place)) && edges.len() > 1),
             reads: edges.iter().any(|edge| matches!(edge.reason, Reason::ReadsFrom { .. })),
             by_condition: edges.iter().any(|edge| match edge.reason {
                 Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),

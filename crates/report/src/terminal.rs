@@ -39,8 +39,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
         };
         line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
     }
+    let mut shown: Vec<&LevelReport> = Vec::new();
     for level in &report.levels {
-        show_violation(&mut out, report, level);
+        show_violation(&mut out, report, level, &mut shown);
     }
     if let Some(given) = &report.serialization_order {
         show_given(&mut out, given, report);
@@ -99,19 +100,23 @@ fn counted(count: usize, what: &str) -> String {
 /// The anomalies of a level. One settled by a weaker level that is shown itself is not
 /// explained again, unless it has more to show; but every level that is named as broken
 /// has a section, or says which one shows it.
-fn show_violation(out: &mut String, report: &Report, level: &LevelReport) {
+fn show_violation<'a>(
+    out: &mut String,
+    report: &Report,
+    level: &'a LevelReport,
+    shown: &mut Vec<&'a LevelReport>,
+) {
     let name = level.level;
     let settling = report.levels.iter().find(|other| Some(other.level) == level.settled_by);
     let settled = settling.is_some_and(|other| other.anomalies.len() == level.anomalies.len());
-    let mut earlier = report.levels.iter().take_while(|other| other.level != name);
-    let same = earlier
-        .find(|other| other.anomalies == level.anomalies && !level.anomalies.is_empty())
-        .map(|other| other.level);
+    let same = shown.iter().find(|other| other.anomalies == level.anomalies);
+    let same = same.map(|other| other.level);
     if !settled && same.is_none() && !level.anomalies.is_empty() {
         line(out, format_args!("\nnot {name}:"));
         for anomaly in &level.anomalies {
             show(out, anomaly);
         }
+        shown.push(level);
         return;
     }
     if !report.weakest_violated.contains(&name) {

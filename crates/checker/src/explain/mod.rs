@@ -31,7 +31,10 @@ use shrink::{Keep, Shrinker};
 
 /// Operations of all checked parts together; then what is found so far is shown. Counted and
 /// not timed, so that the same history has the same explanation.
-const WORK_MAX: usize = 20_000_000;
+const WORK_MAX: usize = 4_000_000;
+
+/// Histories of so many operations are shrunk as a whole if nothing says where to look.
+const WHOLE_OPS_MAX: usize = 10_000;
 
 /// A violation as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +46,9 @@ pub struct Explanation {
     pub shown_at: Level,
     /// The levels that this alone rules out, from weak to strong.
     pub rules_out: Vec<Level>,
-    /// Whether nothing in it can be left out.
+    /// What the argument rests on: operations, orders of sessions, times.
+    pub rests_on: Selection,
+    /// Whether nothing of that can be left out.
     pub is_minimal: bool,
 }
 
@@ -57,12 +62,16 @@ pub fn explain(
     limits: &Limits<'_>,
 ) -> Option<Explanation> {
     let first = violated.anomalies.first()?;
-    if let Evidence::Operations { .. } = first.evidence {
+    if let Evidence::Operations { ops, .. } = &first.evidence {
         let rules_out = stronger(level);
+        let mut ops = ops.clone();
+        ops.sort_unstable();
+        ops.dedup();
         return Some(Explanation {
             anomaly: first.clone(),
             shown_at: level,
             rules_out,
+            rests_on: Selection { ops, ..Selection::default() },
             is_minimal: true,
         });
     }
@@ -73,9 +82,12 @@ pub fn explain(
     };
     if !is_enough(&selection, level) {
         selection = seeds::widened(history, index, &selection);
-        if !is_enough(&selection, level) {
+    }
+    if !is_enough(&selection, level) {
+        if history.op_count() > WHOLE_OPS_MAX {
             return None;
         }
+        selection = Selection::all(history);
     }
     let part = Part::new(history, index, &selection);
     let shown_at = weakest(&part.history, level, options, limits);
@@ -86,7 +98,9 @@ pub fn explain(
     let part = Part::new(history, index, &shrinker.selection);
     let anomaly = argue(&part.history, shown_at, options, limits)?;
     let rules_out = ruled_out(&part.history, options, limits);
-    Some(Explanation { anomaly: back::to_whole(&part, anomaly), shown_at, rules_out, is_minimal })
+    let anomaly = back::to_whole(&part, anomaly);
+    let rests_on = shrinker.selection;
+    Some(Explanation { anomaly, shown_at, rules_out, rests_on, is_minimal })
 }
 
 fn stronger(level: Level) -> Vec<Level> {
@@ -104,12 +118,27 @@ fn argue(
     limits: &Limits<'_>,
 ) -> Option<Anomaly> {
     let index = Index::new(history);
-    if let Some(evidence) = strong::argue(level, (history, &index), options) {
-        return Some(naming::of_argument(history, evidence));
+    // Levels that only order commits have no argument of their own. That of snapshot
+    // isolation, which implies them, does as well if it is about the same transactions.
+    let argued_at = match level {
+        Level::ParallelSnapshotIsolation | Level::UpdateAtomic => Level::SnapshotIsolation,
+        level => level,
+    };
+    if let Some(evidence) = strong::argue(argued_at, (history, &index), options) {
+        let anomaly = naming::of_argument(history, evidence);
+        if argued_at == level || names_all(history, &anomaly) {
+            return Some(anomaly);
+        }
     }
     let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
     let Verdict::Violated(violated) = verdict else { return None };
     violated.anomalies.into_iter().next().map(naming::plainly)
+}
+
+/// Whether an anomaly is about every transaction that there is.
+fn names_all(history: &History, anomaly: &Anomaly) -> bool {
+    let part = seeds::of(history, &Index::new(history), anomaly, None);
+    part.txns(history).len() == history.txn_count()
 }
 
 fn is_violated(history: &History, level: Level, options: Options, limits: &Limits<'_>) -> bool {

@@ -4,7 +4,9 @@ use crate::anomaly::{Anomaly, Evidence};
 use crate::verdict::{Edge, INITIAL, Reason};
 use hashbrown::HashSet;
 use isolde_certificate::{Clause, Derivation, End, Link, Node, Rule, Variable};
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Selection, TxnId, VersionEvidence};
+use isolde_history::{
+    History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version, VersionEvidence,
+};
 
 /// All operations of the named transactions on the named keys, and every possible writer of
 /// the named reads.
@@ -35,11 +37,15 @@ pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -
         for op in history.ops_of(txn) {
             ops.insert(op);
             let it = history.op(op);
-            if it.kind != OpKind::Read {
+            let supports = |version: &&Version| match it.kind {
+                OpKind::Read => version.value == it.value,
+                OpKind::ReadOther => true,
+                _ => false,
+            };
+            if !it.kind.has_key() {
                 continue;
             }
-            let writes = index.versions_of(it.key).iter();
-            for version in writes.filter(|version| version.value == it.value) {
+            for version in index.versions_of(it.key).iter().filter(supports) {
                 if known.insert(version.txn) {
                     open.push(version.txn);
                 }

@@ -117,17 +117,20 @@ impl<'a> Shrinker<'a> {
     /// Leaves out what can be left out: many transactions at once, then fewer, then single
     /// operations.
     pub(super) fn run(&mut self, keep: Keep) {
+        if keep == Keep::OnlyWhatIsNeeded {
+            self.loosen_all();
+        }
         self.halving(|shrinker| {
             let history = shrinker.whole.0;
             let of = |txn| history.ops_of(txn).filter(|&op| shrinker.selection.has(op)).collect();
             shrinker.selection.txns(history).into_iter().map(of).collect()
         });
-        self.halving(|shrinker| shrinker.selection.ops.iter().map(|&op| vec![op]).collect());
         if keep == Keep::OnlyWhatIsNeeded {
             for txn in self.selection.txns(self.whole.0) {
                 self.loosen(txn);
             }
         }
+        self.halving(|shrinker| shrinker.selection.ops.iter().map(|&op| vec![op]).collect());
         self.is_done = !self.is_stopped();
     }
 
@@ -182,14 +185,26 @@ impl<'a> Shrinker<'a> {
         });
     }
 
+    /// Tries to do without sessions and times altogether: what needs neither is the plainer
+    /// violation.
+    fn loosen_all(&mut self) {
+        let txns = self.selection.txns(self.whole.0);
+        self.try_this(Selection { timeless: txns.clone(), ..self.selection.clone() });
+        self.try_this(Selection { apart: txns, ..self.selection.clone() });
+    }
+
     /// Tries to do without a transaction's place in its session, and without its times.
     fn loosen(&mut self, txn: TxnId) {
-        let mut apart = self.selection.clone();
-        apart.apart.push(txn);
-        self.try_this(apart);
-        if self.whole.0.has_times() {
+        if let Err(place) = self.selection.apart.binary_search(&txn) {
+            let mut apart = self.selection.clone();
+            apart.apart.insert(place, txn);
+            self.try_this(apart);
+        }
+        if let Err(place) = self.selection.timeless.binary_search(&txn)
+            && self.whole.0.has_times()
+        {
             let mut timeless = self.selection.clone();
-            timeless.timeless.push(txn);
+            timeless.timeless.insert(place, txn);
             self.try_this(timeless);
         }
     }

@@ -419,7 +419,8 @@ impl<'a> Facts<'a> {
         cost: u64,
     ) -> (u64, Vec<Cycle>, Option<Order>) {
         let cycle = |closed: &Closed| Cycle { edges: closed.edges() };
-        match forth.rank().cmp(&back.rank()) {
+        let edges = |closed: &Closed| closed.cost / EDGE;
+        match (forth.rank(), edges(forth)).cmp(&(back.rank(), edges(back))) {
             std::cmp::Ordering::Less => (cost, Vec::new(), Some(self.follows(turned, forth))),
             std::cmp::Ordering::Greater => (cost, Vec::new(), Some(self.follows(pair, back))),
             std::cmp::Ordering::Equal => (cost, vec![cycle(forth), cycle(back)], None),

@@ -3,7 +3,7 @@
 use super::build::premises;
 use crate::prose::Prose;
 use isolde::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{ALWAYS, KeyId, NEVER, OpId, Time, TxnId};
+use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Time, TxnId};
 
 /// The contradiction that a cycle is.
 pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
@@ -60,9 +60,7 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
         Reason::InitialFirst => "the initial state precedes everything".to_owned(),
         Reason::Session => format!("{before} ran before {after} in the same session"),
         Reason::RealTime => in_real_time(prose, edge),
-        Reason::ReadsFrom { read, key } => {
-            format!("{after} read {}, which {before} wrote", content(*read, *key))
-        }
+        Reason::ReadsFrom { read, key } => saw(prose, edge, *read, *key),
         Reason::Version(step) => prose.version(step),
         Reason::AntiDependency { read, key, .. } => missed(prose, edge, *read, *key),
         Reason::FirstVersion { read, key } => format!(
@@ -99,11 +97,30 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
     }
 }
 
+/// What was read from another transaction.
+fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let (content, history) = (prose.content(read, key), prose.history);
+    let write = prose.index.final_write(history, edge.before, key).map(|write| history.op(write));
+    match write {
+        Some(write) if write.kind == OpKind::Append => {
+            let element = prose.value(write.value);
+            format!("{after} read {content}, where {before} had appended {element}")
+        }
+        _ => format!("{after} read {content}, which {before} wrote"),
+    }
+}
+
 /// An anti-dependency: what was read, and who replaced it.
 fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
     let history = prose.history;
     let written = prose.written(edge.after, key);
+    let write = prose.index.final_write(history, edge.after, key).map(|write| history.op(write));
+    if let Some(write) = write.filter(|write| write.kind == OpKind::Append) {
+        let (content, element) = (prose.content(read, key), prose.value(write.value));
+        return format!("{before} read {content}, to which {after} appended {element}");
+    }
     if !history.op(read).kind.has_key() {
         let predicate = history.predicate(read);
         let condition = predicate.condition.display(history.values());
@@ -126,10 +143,8 @@ fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> Stri
         [Edge { reason: Reason::AntiDependency { read, key: of, because, .. }, .. }]
             if *of == key && because.is_empty() =>
         {
-            format!(
-                "{before} read {}, the initial value, and was the first to replace it",
-                prose.content(*read, key)
-            )
+            let content = prose.content(*read, key);
+            format!("{before} read {content}, which {after} had not changed, and replaced it first")
         }
         _ => format!(
             "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
