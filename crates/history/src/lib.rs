@@ -35,4 +35,4 @@ pub use part::{Part, Selection};
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;
 pub use tree::Tree;
-pub use value::{Datum, Value, Values, is_bare_word};
+pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -10,6 +10,10 @@
 //! - a read that saw some other value stays only with all writes of its key;
 //! - an element whose append goes is taken out of all lists, as if it had never been appended;
 //! - a row that was read by condition goes with its write.
+//!
+//! Lists that contradict each other are the exception. They refute most levels by themselves,
+//! but the session guarantees tolerate them and take no order from them; a part without the
+//! contradiction has an order again.
 
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::history::{

@@ -4,7 +4,7 @@ use crate::{argument, scenario};
 use isolde::{Anomaly, AnomalyKind, Evidence, INITIAL};
 use isolde_history::{
     Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
-    VersionStep,
+    VersionStep, is_visible,
 };
 
 /// What prose needs to name things.
@@ -133,10 +133,9 @@ impl<'a> Prose<'a> {
 
 /// Text from outside without characters that would command a terminal or hide others.
 pub(crate) fn safe(text: &str) -> String {
-    let hides = |character: char| matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() || hides(character) {
+        if !is_visible(character) {
             shown.extend(character.escape_unicode());
         } else {
             shown.push(character);

@@ -10,9 +10,8 @@
 //! **Invariant: what is left out is not missed.** A part of a history violates no level that
 //! the whole satisfies ([`Part`]), so every counterexample is one of the whole history.
 //!
-//! **Invariant: nothing more can be left out.** Violations only go away as more is left out;
-//! so one attempt at each thing is enough, and the order of attempts decides only which of
-//! several smallest counterexamples is shown.
+//! **Invariant: nothing more can be left out.** Each thing was tried after the last that went.
+//! The order of attempts decides only which of several smallest counterexamples is shown.
 
 mod back;
 mod seeds;

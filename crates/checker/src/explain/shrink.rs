@@ -116,10 +116,28 @@ impl<'a> Shrinker<'a> {
 
     /// Leaves out what can be left out: many transactions at once, then fewer, then single
     /// operations.
+    ///
+    /// One round is enough where violations only go away as more is left out. Lists that
+    /// contradict each other are an exception: some levels take no order from them, and do
+    /// once one of them is gone. So it is tried until nothing changes.
     pub(super) fn run(&mut self, keep: Keep) {
         if keep == Keep::OnlyWhatIsNeeded {
             self.loosen_all();
         }
+        loop {
+            let before = self.selection.clone();
+            self.round(keep);
+            if self.is_stopped() {
+                return;
+            }
+            if self.selection == before {
+                self.is_done = true;
+                return;
+            }
+        }
+    }
+
+    fn round(&mut self, keep: Keep) {
         self.halving(|shrinker| {
             let history = shrinker.whole.0;
             let of = |txn| history.ops_of(txn).filter(|&op| shrinker.selection.has(op)).collect();
@@ -131,7 +149,6 @@ impl<'a> Shrinker<'a> {
             }
         }
         self.halving(|shrinker| shrinker.selection.ops.iter().map(|&op| vec![op]).collect());
-        self.is_done = !self.is_stopped();
     }
 
     fn is_stopped(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod check;
 mod elle;
+mod explain;
 mod given_orders;
 mod input;
 #[path = "../../../drivers/tests/install/mod.rs"]
