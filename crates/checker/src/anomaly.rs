@@ -437,9 +437,10 @@ pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
     let kind = if has(|reason| matches!(reason, Reason::Overwritten { .. })) {
         broken_rule
     } else if has(|reason| matches!(reason, Reason::Session)) {
-        match has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
-            true => AnomalyKind::SessionCircularInformationFlow,
-            false => AnomalyKind::SessionDirtyWrite,
+        if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
+            AnomalyKind::SessionCircularInformationFlow
+        } else {
+            AnomalyKind::SessionDirtyWrite
         }
     } else if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
         AnomalyKind::CircularInformationFlow

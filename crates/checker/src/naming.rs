@@ -112,8 +112,15 @@ struct Shape {
     adjacent: bool,
     reads: bool,
     by_condition: bool,
-    session: bool,
-    real_time: bool,
+    needs: Needs,
+}
+
+/// What beside dependencies makes a cycle one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Nothing,
+    Session,
+    RealTime,
 }
 
 /// The edges of a cycle, with the path that it follows from in place of a version order that
@@ -136,12 +143,12 @@ impl Shape {
     fn of(history: &History, cycle: &Cycle) -> Shape {
         let edges = raw(&cycle.edges);
         let next = |place: usize| edges[(place + 1) % edges.len()];
-        let (mut session, mut real_time) = (false, false);
+        let mut needs = Needs::Nothing;
         let mut open: Vec<&Edge> = edges.clone();
         while let Some(edge) = open.pop() {
             match &edge.reason {
-                Reason::Session => session = true,
-                Reason::RealTime => real_time = true,
+                Reason::Session => needs = needs.max(Needs::Session),
+                Reason::RealTime => needs = Needs::RealTime,
                 Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
                     open.extend(because);
                 }
@@ -159,8 +166,7 @@ impl Shape {
                 Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),
                 _ => false,
             }),
-            session,
-            real_time,
+            needs,
         }
     }
 
@@ -173,10 +179,10 @@ impl Shape {
             _ => "G2",
         };
         let item = if self.anti > 0 && !self.by_condition { "-item" } else { "" };
-        let needs = match (self.real_time, self.session) {
-            (true, _) => "-realtime",
-            (_, true) => "-process",
-            _ => "",
+        let needs = match self.needs {
+            Needs::RealTime => "-realtime",
+            Needs::Session => "-process",
+            Needs::Nothing => "",
         };
         format!("{kind}{item}{needs}")
     }
@@ -184,11 +190,12 @@ impl Shape {
 
 fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
     let shape = Shape::of(history, cycle);
-    let pick = |plain, in_session, in_real_time| match (shape.real_time, shape.session) {
-        (true, _) => in_real_time,
-        (_, true) => in_session,
-        _ => plain,
+    let pick = |plain, in_session, in_real_time| match shape.needs {
+        Needs::RealTime => in_real_time,
+        Needs::Session => in_session,
+        Needs::Nothing => plain,
     };
+    let is_plain = shape.needs == Needs::Nothing;
     match shape.anti {
         0 if shape.reads => pick(
             AnomalyKind::CircularInformationFlow,
@@ -200,9 +207,7 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
             AnomalyKind::SessionDirtyWrite,
             AnomalyKind::RealTimeDirtyWrite,
         ),
-        _ if !shape.real_time && !shape.session && is_lost_update(&cycle.edges) => {
-            AnomalyKind::LostUpdate
-        }
+        _ if is_plain && is_lost_update(&cycle.edges) => AnomalyKind::LostUpdate,
         1 if shape.edges == 2
             && cycle.edges.iter().any(|edge| matches!(edge.reason, Reason::RealTime)) =>
         {
@@ -216,7 +221,7 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
         }
         _ if shape.by_condition => AnomalyKind::PredicateAntiDependencyCycle,
         2 if shape.edges == 2 => AnomalyKind::WriteSkew,
-        2 if is_read_only_anomaly(history, &cycle.edges) && !shape.real_time && !shape.session => {
+        2 if is_plain && is_read_only_anomaly(history, &cycle.edges) => {
             AnomalyKind::ReadOnlyTransactionAnomaly
         }
         _ => pick(

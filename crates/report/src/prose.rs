@@ -135,10 +135,10 @@ impl<'a> Prose<'a> {
 pub(crate) fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if !is_visible(character) {
-            shown.extend(character.escape_unicode());
-        } else {
+        if is_visible(character) {
             shown.push(character);
+        } else {
+            shown.extend(character.escape_unicode());
         }
     }
     shown

@@ -13,6 +13,8 @@
 mod argument;
 mod clocks;
 mod commits;
+mod components;
+mod connected;
 mod constraints;
 mod cover;
 mod cycle;
@@ -29,6 +31,7 @@ mod repeated;
 mod runs;
 mod saturate;
 mod search;
+mod solving;
 mod sources;
 mod timed;
 mod update_atomic;
@@ -36,7 +39,7 @@ mod versions;
 mod witness;
 
 pub(crate) use argument::argue;
-pub use constraints::{Constraints, Pruned, constraints};
+pub use constraints::{Apart, Constraints, Pruned, constraints};
 pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 

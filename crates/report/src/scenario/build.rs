@@ -44,7 +44,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
         Evidence::Cases(cases) => {
             scenario.cases = cases.cycles.iter().map(|cycle| cast.case(cycle)).collect();
             scenario.cases_left_out = cases.count - cases.cycles.len();
-            scenario.conclusion = "no order of versions explains the reads".to_owned();
+            scenario.conclusion = "no order of versions explains the reads".into();
         }
     }
     scenario.summary = summary::summary(prose, anomaly);
@@ -299,16 +299,11 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
             ops.push(read);
             ops.extend(write(after, key));
         }
-        Reason::FirstVersion { read, key } => {
-            ops.push(read);
-            ops.extend(write(before, key));
-            ops.extend(write(after, key));
-        }
         Reason::WritersApart { key, .. } => {
             ops.extend(write(before, key));
             ops.extend(write(after, key));
         }
-        Reason::Overwritten { read, key, .. } => {
+        Reason::FirstVersion { read, key } | Reason::Overwritten { read, key, .. } => {
             ops.push(read);
             ops.extend(write(before, key));
             ops.extend(write(after, key));
