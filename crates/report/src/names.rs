@@ -1,7 +1,7 @@
 //! What anomalies are called, and what each means for an application: one row for each kind.
 
 use crate::scenario::Names;
-use isolde::{Anomaly, AnomalyKind};
+use isolde::{Anomaly, AnomalyKind, Evidence};
 use isolde_history::History;
 
 /// One kind of anomaly in words.
@@ -89,7 +89,7 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::CircularInformationFlow, "circular information flow", both("G1c"),
         "Each of these transactions saw the others' effects, so each ran before the others had finished: none of them can be rolled back alone."),
     row(AnomalyKind::SessionCircularInformationFlow, "circular information flow in a session", names("G1c", "G1c-process"), SESSION),
-    row(AnomalyKind::ObservedTransactionVanishes, "observed transaction vanishes", names("G-single", "G-single-item"),
+    row(AnomalyKind::ObservedTransactionVanishes, "fractured, non-monotonic read (an observed transaction vanishes)", names("G-single", "G-single-item"),
         "A transaction sees another's effect and then an older state without it: half of a change is used as if it were all of it."),
     row(AnomalyKind::FracturedRead, "fractured read", names("G-single", "G-single-item"),
         "A reader sees one part of a transaction and misses another: an order without its items, a transfer that left one account and reached none."),
@@ -145,9 +145,20 @@ impl Names {
             AnomalyKind::LostUpdate => row.elle.map(str::to_owned),
             _ => by_edges().or(row.elle.map(str::to_owned)),
         };
+        // Two readings of one condition that differ are what everybody calls a phantom.
+        let by_condition = match &anomaly.evidence {
+            Evidence::Operations { ops, .. } => {
+                ops.iter().any(|&op| !history.op(op).kind.has_key())
+            }
+            _ => false,
+        };
+        let everyday = match kind {
+            AnomalyKind::NonRepeatableRead if by_condition => "phantom",
+            _ => row.everyday,
+        };
         Names {
             name: kind.name().to_owned(),
-            everyday: row.everyday.to_owned(),
+            everyday: everyday.to_owned(),
             adya: row.adya.map(str::to_owned),
             elle,
         }

@@ -174,6 +174,10 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
         if !is_wanted {
             continue;
         }
+        if level.anomalies.is_empty() {
+            let reason = level.reason.as_deref().unwrap_or("it is not known why");
+            line(&mut out, format_args!("not {}: {reason}\n", level.level));
+        }
         for anomaly in &level.anomalies {
             let scenario = &anomaly.scenario;
             if shown.contains(&scenario) {
@@ -188,7 +192,7 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
             }
         }
     }
-    if shown.is_empty() {
+    if out.is_empty() {
         let unknown = report.levels.iter().any(|level| level.verdict == "unknown");
         let nothing =
             if unknown { "nothing was found to be violated" } else { "nothing is violated" };

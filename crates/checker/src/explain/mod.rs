@@ -62,7 +62,11 @@ pub fn explain(
 ) -> Option<Explanation> {
     let first = violated.anomalies.first()?;
     if let Evidence::Operations { ops, .. } = &first.evidence {
-        let rules_out = stronger(level);
+        let mut rules_out = stronger(level);
+        let part = Part::new(history, index, &seeds::supported(history, index, ops));
+        rules_out.extend(ruled_out(&part.history, options, limits));
+        rules_out.sort_unstable();
+        rules_out.dedup();
         let mut ops = ops.clone();
         ops.sort_unstable();
         ops.dedup();

@@ -28,6 +28,27 @@ pub(super) fn of(
     named.selection(history, index)
 }
 
+/// These operations, and the writes that support them.
+pub(super) fn supported(history: &History, index: &Index, ops: &[OpId]) -> Selection {
+    let mut all: HashSet<OpId> = ops.iter().copied().collect();
+    for &op in ops {
+        let it = history.op(op);
+        let rows = match it.kind {
+            OpKind::PredicateRead | OpKind::PredicateUpdate => history.predicate(op).rows.clone(),
+            _ => Vec::new(),
+        };
+        let seen = rows.iter().map(|row| (row.key, row.value));
+        let own = it.kind.has_key().then_some((it.key, it.value));
+        for (key, value) in seen.chain(own) {
+            let versions = index.versions_of(key);
+            let start = versions.partition_point(|version| version.value < value);
+            let writes = versions[start..].iter().take_while(|version| version.value == value);
+            all.extend(writes.map(|version| version.op()));
+        }
+    }
+    sorted(history, index, all)
+}
+
 /// The same transactions with all their operations, and everything that supports their reads.
 pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -> Selection {
     let mut ops: HashSet<OpId> = HashSet::new();

@@ -7,7 +7,7 @@ fn an_explanation_says_what_happened_why_it_cannot_be_and_what_it_means() {
     let folder = Folder::with(&[("h.txt", FRACTURED)]);
     let run = folder.isolde("explain h.txt --level read-atomic");
     let expected = "\
-not read-atomic: observed transaction vanishes (Adya's G-single, Elle's G-single-item)
+not read-atomic: fractured, non-monotonic read (an observed transaction vanishes) (Adya's G-single, Elle's G-single-item)
 
   B saw x = 1 of A, but missed its y = 1: it read y = nil.
 

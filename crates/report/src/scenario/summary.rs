@@ -122,7 +122,7 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
         _ => {
             let told = |it: &Missed| format!("{} missed {} of {}", it.reader, it.wrote, it.by);
             let told: Vec<String> = all.iter().map(told).collect();
-            format!("{}, and all of them cannot be", told.join(", "))
+            format!("{}: that closes a circle", told.join(", "))
         }
     }
 }
