@@ -358,13 +358,14 @@ fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     }
     let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
     let gate = arguments.levels.is_empty().then(|| gate(report, file)).flatten();
-    let mut text = to_text(report, detail, gate.as_deref());
-    if !arguments.quiet && !report.weakest_violated.is_empty() {
-        let levels = arguments.levels.iter().map(|level| format!(" --level {level}"));
-        let file = for_a_shell(&file.display().to_string());
-        text.push_str(&format!("why: isolde explain {file}{}\n", levels.collect::<String>()));
+    let text = to_text(report, detail, gate.as_deref());
+    if arguments.quiet || report.weakest_violated.is_empty() {
+        return text;
     }
-    text
+    let levels: Vec<String> =
+        arguments.levels.iter().map(|level| format!(" --level {level}")).collect();
+    let file = for_a_shell(&file.display().to_string());
+    format!("{text}why: isolde explain {file}{}\n", levels.concat())
 }
 
 /// The command that fails once what holds now no longer holds.
