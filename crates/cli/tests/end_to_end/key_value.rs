@@ -3,6 +3,7 @@
 
 use crate::install::{self, Needed};
 use crate::support::Folder;
+use serde_json::Value;
 
 const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
 const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
@@ -55,6 +56,53 @@ fn etcd_is_strict_serializable_and_its_serializable_reads_are_stale() {
     let local = format!("etcd+cluster --isolation serializable-reads {STALE}");
     violated_in_time(&local, "strict-serializable");
     satisfied(&local, "session-serializable");
+}
+
+/// The faults that a run says it met, each once.
+fn survived(arguments: &str, level: &str) -> Vec<String> {
+    let folder = Folder::with(&[]);
+    let command = format!("run {arguments} --level {level} --output out --quiet");
+    let run = folder.isolde(&command);
+    let found = (run.status, run.stdout + &run.stderr);
+    assert_eq!(found, (0, format!("{level}: satisfied\n")), "{arguments}");
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    let faults = json["faults"].as_array().expect("faults").iter();
+    let mut names: Vec<String> =
+        faults.filter_map(|fault| fault["fault"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn redis_loses_nothing_whatever_is_done_to_its_servers() {
+    if !install::is_there(&REDIS) {
+        return;
+    }
+    let often = "--sessions 8 --keys 100 --fault-every 300ms";
+    let faults = survived(
+        &format!("redis {often} --duration 6s --fault kill,partition,pause,restart"),
+        "strict-serializable",
+    );
+    assert_eq!(faults, ["kill", "partition", "pause", "restart"]);
+    let faults = survived(
+        &format!("redis+replica {often} --duration 4s --fault partition"),
+        "session-serializable",
+    );
+    assert_eq!(faults, ["partition"]);
+}
+
+#[test]
+fn etcd_loses_nothing_whatever_is_done_to_its_servers() {
+    if !install::is_there(&ETCD) {
+        return;
+    }
+    let often = "--sessions 8 --keys 100 --duration 5s --fault-every 300ms";
+    let faults = survived(&format!("etcd {often} --fault kill,partition"), "strict-serializable");
+    assert_eq!(faults, ["kill", "partition"]);
+    let faults =
+        survived(&format!("etcd+cluster {often} --fault partition"), "strict-serializable");
+    assert_eq!(faults, ["partition"]);
 }
 
 #[test]

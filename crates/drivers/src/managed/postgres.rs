@@ -1,7 +1,7 @@
 //! A private PostgreSQL: one server on loopback, whose data survives nothing.
 
-use super::Managed;
 use super::server::{Home, Server, free_ports, program};
+use super::{Managed, Servers};
 use isolde_harness::{Address, Database, Failure};
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,7 +46,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let home = Home::new("postgres", &["postgres"])?;
     let port = free_ports(1)?[0];
     let (server, database) = start(&home, port, Commits::Alone)?;
-    Ok(Box::new(Managed { database, servers: vec![server], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))
 }
 
 /// Starts a primary.

@@ -1,9 +1,9 @@
 //! A private PostgreSQL with a standby: two servers, of which the second follows the first
 //! and is read.
 
-use super::Managed;
 use super::postgres::{Commits, address, serve, start, tool};
 use super::server::{Home, free_ports};
+use super::{Managed, Servers};
 use crate::Target;
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
@@ -52,6 +52,5 @@ fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
     home.run("pg_basebackup", copy, LIMIT)?;
     let mut standby = serve(&home, "standby", &data, ports[1])?;
     let database = standby.wait_until(LIMIT, || crate::postgres::open_at(&address(&ports)))?;
-    // The standby first: it need not see its primary end.
-    Ok(Box::new(Managed { database, servers: vec![standby, primary], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![primary, standby]), home }))
 }

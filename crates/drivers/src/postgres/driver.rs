@@ -8,6 +8,7 @@ use super::claims::{Flavour, Servers};
 use super::errors::{connecting, described, failure};
 use super::tls::Tls;
 use crate::sql::{SUPPORTED, Stage, Tables};
+use crate::tls::OPTIONS;
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
     Session,
@@ -25,9 +26,6 @@ const REPLAY_LIMIT: Duration = Duration::from_secs(20);
 /// What each session sets: nothing waits for ever.
 const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '10s'; \
                         SET idle_in_transaction_session_timeout = '60s'";
-
-/// Options of an address that mean something here.
-const OPTIONS: &[&str] = &["sslmode", "sslrootcert"];
 
 /// Opens the database at this address, or starts a server of our own if there is none.
 pub(super) fn open(
