@@ -65,15 +65,24 @@ pub(super) fn start(
         Commits::Replicated => "synchronous_standby_names = '*'",
     };
     home.write("data/postgresql.auto.conf", &format!("{SETTINGS}{waits}\n"))?;
-    let mut server = serve(home, "postgres", &data, port)?;
+    let mut server = serve(home, "postgres", &data, port, None)?;
     let database = server.wait_until(LIMIT, || crate::postgres::open_at(&address(&[port])))?;
     Ok((server, database))
 }
 
-/// Starts a server of these files.
-pub(super) fn serve(home: &Home, name: &str, data: &PathBuf, port: u16) -> Result<Server, Failure> {
+/// Starts a server of these files, with one more setting if there is one.
+pub(super) fn serve(
+    home: &Home,
+    name: &str,
+    data: &PathBuf,
+    port: u16,
+    setting: Option<&str>,
+) -> Result<Server, Failure> {
     let mut serve = Command::new(tool("postgres")?);
     serve.arg("-D").arg(data).arg("-p").arg(port.to_string());
+    if let Some(setting) = setting {
+        serve.args(["-c", setting]);
+    }
     home.start(name, serve)
 }
 

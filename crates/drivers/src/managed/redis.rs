@@ -52,7 +52,7 @@ fn serve(home: &Home, name: &str, port: u16, primary: Option<u16>) -> Result<Ser
     serve.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
     serve.args(["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no"]);
     serve.arg("--dbfilename").arg(format!("{name}.rdb"));
-    serve.arg("--appenddirname").arg(format!("{name}.log"));
+    serve.arg("--appenddirname").arg(format!("{name}.append"));
     if let Some(primary) = primary {
         serve.args(["--replicaof", &format!("127.0.0.1 {primary}")]);
     } else {
