@@ -6,8 +6,8 @@ use super::faults::{self, Seen};
 use super::record::Recorded;
 use crate::check;
 use crate::exit::{Failure, Status};
-use isolde::{Check, Level, Limits, applicable_levels};
-use isolde_harness::{Application, Database, Parameters, TxnKind};
+use isolde::{Check, Level, Limits, Options, applicable_levels};
+use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
@@ -39,6 +39,9 @@ pub(super) struct Outcome {
     /// What happened to the servers, if anything was to happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Vec<Seen>>,
+    /// What the database told of the order of its versions, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    white_box: Option<Told>,
     /// What all accounts hold together, if they are those of a bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     bank: Option<Total>,
@@ -54,6 +57,40 @@ pub(super) struct Outcome {
     report: Report,
     #[serde(skip)]
     explained: String,
+}
+
+/// What a database told beside its answers.
+#[derive(Serialize)]
+struct Told {
+    /// Versions whose place in the order of their key is known.
+    versions: u64,
+    /// Keys they belong to.
+    keys: u64,
+    /// Why nothing of it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<String>,
+}
+
+impl Told {
+    fn of(told: Result<VersionCounts, String>) -> Told {
+        match told {
+            Ok(VersionCounts { versions, keys }) => Told { versions, keys, lost: None },
+            Err(reason) => Told { versions: 0, keys: 0, lost: Some(reason) },
+        }
+    }
+
+    fn to_text(&self) -> String {
+        match &self.lost {
+            None => format!(
+                "white box: the database told the order of {} versions of {} keys",
+                self.versions, self.keys
+            ),
+            Some(reason) => format!(
+                "white box: the order of versions was lost ({reason}), so what clients saw is \
+                 judged alone"
+            ),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -109,8 +146,15 @@ impl Outcome {
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
-        let report = of(&all);
-        let explained = to_text(&of(&gate), Detail::Full, None);
+        let (mut report, mut of_gate) = (of(&all), of(&gate));
+        let bank = (parameters.kind == TxnKind::Application(Application::Bank))
+            .then(|| Total::of(&history));
+        if is_violated && !history.orders().versions.is_empty() {
+            drop(index);
+            check::without_given(history, &all, (&limits, Options::default()), &mut report);
+            of_gate.take_without_given(&report);
+        }
+        let explained = to_text(&of_gate, Detail::Full, None);
         let gate = gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name()));
         Ok(Outcome {
             schema: 1,
@@ -129,8 +173,8 @@ impl Outcome {
             unknown: recorded.counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
-            bank: (parameters.kind == TxnKind::Application(Application::Bank))
-                .then(|| Total::of(&history)),
+            white_box: recorded.told.map(Told::of),
+            bank,
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
             gate: gate.collect(),
@@ -217,6 +261,9 @@ impl Outcome {
         .expect("a string grows");
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
+        }
+        if let Some(told) = &self.white_box {
+            writeln!(out, "{}", told.to_text()).expect("a string grows");
         }
         if let Some(bank) = &self.bank {
             writeln!(out, "{}", bank.to_text()).expect("a string grows");
