@@ -10,7 +10,7 @@ use crate::choices;
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
 use crate::reference::{self, Reference};
-use crate::strong::{self, Options};
+use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpKind};
@@ -65,6 +65,8 @@ pub enum Stage {
         /// Pairs of versions whose order does not follow.
         open: u64,
     },
+    /// What is left falls apart, and is decided part by part.
+    Apart(Apart),
     /// Finding the shortest explanation.
     Explain,
 }

@@ -28,5 +28,5 @@ pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
 pub use given::{Contradiction, replay};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
+pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

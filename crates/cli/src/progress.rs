@@ -1,6 +1,6 @@
 //! Where the time of a check went: the engine says what it is at, this looks at the clock.
 
-use isolde::Stage;
+use isolde::{Apart, Stage};
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -41,6 +41,10 @@ impl Progress {
                 state.counts.push(format!(
                     "{derived} edges derived in {rounds} rounds, {open} pairs left open"
                 ));
+                return;
+            }
+            Stage::Apart(Apart { parts, largest, .. }) => {
+                state.counts.push(format!("{parts} parts apart, the largest of {largest} events"));
                 return;
             }
         };

@@ -8,7 +8,7 @@
 
 use super::Options;
 use super::cycle::{Core, Premises, Step, short_cycle};
-use super::decision::{Solved, in_order, limit, open_pairs, solved, violated};
+use super::decision::{limit, open_pairs, violated};
 use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
 use super::likely::Guess;
@@ -17,6 +17,7 @@ use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
 use super::repeated::{Repeated, repeated_reads};
 use super::search::known_edges;
+use super::solving::{Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::{self, Anomaly};

@@ -10,6 +10,7 @@
 
 use super::Options;
 use super::clocks::Clocks;
+use super::components::Components;
 use super::decision::{CLOCK_BYTES_MAX, Decision};
 use super::model::Model;
 use super::repeated::repeated_reads;
@@ -47,6 +48,19 @@ pub struct Pruned {
     pub open: Constraints,
     /// Those that saturation leaves undecided: what a solver would have to decide.
     pub after: Constraints,
+    /// How what is left undecided falls apart.
+    pub apart: Apart,
+}
+
+/// Parts of an undecided history that can be decided one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// How many parts there are.
+    pub parts: u64,
+    /// Events in all of them.
+    pub events: u64,
+    /// Events in the largest.
+    pub largest: u64,
 }
 
 /// Counts the choices that a history leaves at a level, with session order where the
@@ -70,15 +84,18 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     if !model.session {
         decision.give_up_all();
     }
-    let decided = decided_by_saturation(&decision, &versions)?;
+    let (decided, apart) = decided_by_saturation(&decision, &versions)?;
     let after = Constraints {
         pairs: open.pairs - decided.pairs,
         dependencies: open.dependencies - decided.dependencies,
     };
-    Some(Pruned { before, open, after })
+    Some(Pruned { before, open, after, apart })
 }
 
-fn decided_by_saturation(decision: &Decision<'_>, versions: &Versions<'_>) -> Option<Constraints> {
+fn decided_by_saturation(
+    decision: &Decision<'_>,
+    versions: &Versions<'_>,
+) -> Option<(Constraints, Apart)> {
     let mut graph = decision.explained_graph();
     let order = guess(&graph, versions.history).ok()?;
     let cover = decision.cover(&graph, &order, CLOCK_BYTES_MAX);
@@ -92,7 +109,8 @@ fn decided_by_saturation(decision: &Decision<'_>, versions: &Versions<'_>) -> Op
     saturation.for_each_decided(&graph, |before, after| {
         decided += pair(versions, before, after);
     });
-    Some(decided)
+    let parts = Components::new(&graph, versions, (&saturation.clocks, &cover));
+    Some((decided, parts.map_or_else(Apart::default, |parts| parts.apart())))
 }
 
 /// All pairs of versions of one key.
@@ -180,28 +198,41 @@ mod tests {
     fn two_blind_writes_stay_open_with_their_readers() {
         let sessions = ["w(1,1)", "w(1,2)", "r(1,1)", "r(1,2)", "r(1,2)"];
         let open = of(1, 5);
-        let expected = Pruned { before: open, open, after: open };
+        let apart = Apart { parts: 1, events: 7, largest: 7 };
+        let expected = Pruned { before: open, open, after: open, apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn a_read_modify_write_leaves_nothing_open() {
         let sessions = ["w(1,1)", "r(1,1) w(1,2)", "r(1,1)"];
-        let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0) };
+        let apart = Apart::default();
+        let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0), apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn saturation_decides_what_follows_from_another_key() {
         let sessions = ["w(1,1) w(2,1)", "r(2,1) w(1,2)"];
-        let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0) };
+        let apart = Apart::default();
+        let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0), apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn the_initial_state_is_a_writer_where_it_was_read() {
         let sessions = ["r(1,0)", "w(1,1)", "w(1,2)", "r(1,2)", "w(2,1)"];
-        let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3) };
+        let apart = Apart { parts: 1, events: 5, largest: 5 };
+        let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3), apart };
+        assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
+    }
+
+    #[test]
+    fn pairs_of_transactions_that_share_nothing_are_parts_of_their_own() {
+        let sessions = ["w(1,1)", "w(1,2)", "w(2,1)", "w(2,2)", "r(1,1)"];
+        let open = of(2, 5);
+        let apart = Apart { parts: 2, events: 9, largest: 5 };
+        let expected = Pruned { before: open, open, after: open, apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 

@@ -1,6 +1,7 @@
 //! Short cycles among the nodes that no order fits, and short paths between nodes.
 
 use super::clocks::Clocks;
+use super::connected::each_part;
 use super::cover::Cover;
 use super::graph::{Graph, Why};
 use super::model::{Events, Node};
@@ -30,52 +31,19 @@ pub(super) struct Core {
 
 impl Core {
     /// Of these `stuck` nodes, among which are all cycles.
-    ///
-    /// One search in depth finds them, by the algorithm of Tarjan.
     pub(super) fn new(graph: &Graph, stuck: &[Node]) -> Core {
-        const NOT_STUCK: u32 = u32::MAX;
         let nodes = graph.node_count();
-        // The number by which a node was met, and the lowest one it leads back to.
-        let mut met = vec![NOT_STUCK; nodes];
-        for &node in stuck {
-            met[node as usize] = 0;
-        }
-        let mut lowest = vec![0u32; nodes];
         let mut core = Core { parts: Vec::new(), part: vec![0; nodes] };
-        let mut path: Vec<Node> = Vec::new();
-        let mut count = 0;
-        for &start in stuck {
-            if met[start as usize] != 0 {
-                continue;
-            }
-            let mut open = vec![(start, graph.before(start))];
-            count += 1;
-            (met[start as usize], lowest[start as usize]) = (count, count);
-            path.push(start);
-            while let Some((node, before)) = open.last_mut() {
-                let node = *node as usize;
-                if let Some(from) = before.next() {
-                    match met[from as usize] {
-                        NOT_STUCK => {}
-                        0 => {
-                            count += 1;
-                            (met[from as usize], lowest[from as usize]) = (count, count);
-                            path.push(from);
-                            open.push((from, graph.before(from)));
-                        }
-                        number => lowest[node] = lowest[node].min(number),
-                    }
-                    continue;
+        each_part(
+            nodes,
+            stuck,
+            |node| graph.before(node),
+            |part| {
+                if part.len() > 1 {
+                    core.parts.push(part.to_vec());
                 }
-                open.pop();
-                if let Some(&(after, _)) = open.last() {
-                    lowest[after as usize] = lowest[after as usize].min(lowest[node]);
-                }
-                if lowest[node] == met[node] {
-                    core.close(node as Node, &mut path, &mut met);
-                }
-            }
-        }
+            },
+        );
         core.parts.sort_by_key(Vec::len);
         for (place, part) in core.parts.iter().enumerate() {
             for &node in part {
@@ -83,19 +51,6 @@ impl Core {
             }
         }
         core
-    }
-
-    /// The part whose first node is `first` is the end of the path.
-    fn close(&mut self, first: Node, path: &mut Vec<Node>, met: &mut [u32]) {
-        let start = path.iter().rposition(|&node| node == first).expect("a node on the path");
-        // Nothing that is met later belongs to it.
-        for &node in &path[start..] {
-            met[node as usize] = u32::MAX;
-        }
-        let part = path.split_off(start);
-        if part.len() > 1 {
-            self.parts.push(part);
-        }
     }
 
     /// All nodes on cycles.

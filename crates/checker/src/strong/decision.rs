@@ -5,6 +5,7 @@
 //! refutation rests on are given up.
 
 use super::clocks::Clocks;
+use super::components::Components;
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -14,12 +15,12 @@ use super::proof::{ProofBuilder, certificate_node};
 use super::repeated::Repeated;
 use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
-use super::search::{self, Search, known_edges};
+use super::solving::{Refuted, Searched};
 use super::sources::Known;
 use super::timed::Timed;
 use super::versions::{self, Versions};
 use super::witness::guess;
-use super::{Engine, Options, Saturate};
+use super::{Options, Saturate};
 use crate::anomaly::{self, Anomaly};
 use crate::check::{Limits, Stage};
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
@@ -47,10 +48,10 @@ const EXPLAINING_BYTES_MAX: usize = 512 << 20;
 
 /// One level of one history being decided.
 pub(super) struct Decision<'a> {
-    model: &'static Model,
-    versions: &'a Versions<'a>,
-    repeated: &'a [Repeated],
-    options: Options,
+    pub(super) model: &'static Model,
+    pub(super) versions: &'a Versions<'a>,
+    pub(super) repeated: &'a [Repeated],
+    pub(super) options: Options,
     pub(super) limits: &'a Limits<'a>,
     /// Edges of session order, by their later end, that the guess does without.
     given_up: HashSet<Node>,
@@ -172,8 +173,8 @@ impl<'a> Decision<'a> {
         }
         (self.limits.observe)(Stage::Saturate);
         graph.note_evidence(&self.known());
-        let order = match self.saturate(&mut graph, order) {
-            (Saturated::Fixpoint(order), ..) => order,
+        let (order, (clocks, cover)) = match self.saturate(&mut graph, order) {
+            (Saturated::Fixpoint(order), clocks) => (order, clocks),
             (Saturated::Cyclic(stuck), clocks) => {
                 return self.cyclic(graph, &stuck, Some(&clocks));
             }
@@ -181,7 +182,18 @@ impl<'a> Decision<'a> {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
             }
         };
-        let searched = self.search(&graph, &order, None);
+        let components = if self.repeated.is_empty() {
+            Components::new(&graph, self.versions, (&clocks, &cover))
+        } else {
+            None
+        };
+        drop((clocks, cover));
+        let searched = match components {
+            Some(components) if components.groups > 1 => {
+                self.search_parts(&graph, &order, &components)
+            }
+            _ => self.search(&graph, &order, None),
+        };
         self.attempted(graph, searched)
     }
 
@@ -191,24 +203,6 @@ impl<'a> Decision<'a> {
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
             Searched::ViolatedUnproven => self.refuted_unproven(graph),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
-        }
-    }
-
-    fn search(&self, graph: &Graph, order: &[Node], conflicts_max: Option<u64>) -> Searched {
-        (self.limits.observe)(Stage::Solve);
-        let mut solver = acyclic::Solver::new(order, known_edges(graph))
-            .expect("an order that every edge agrees with");
-        let mut search = Search::new(self.model, self.versions, self.repeated);
-        search.begin(&mut solver);
-        let used = graph.memory() + self.versions.memory();
-        let within = (self.limits, self.options.engine);
-        match solved(&mut solver, &mut search, within, (used, conflicts_max)) {
-            Solved::Satisfied => Searched::Satisfied(in_order(solver.positions())),
-            Solved::Violated(Some(refutation)) => {
-                Searched::Violated(Refuted { refutation, asked: search.asked })
-            }
-            Solved::Violated(None) => Searched::ViolatedUnproven,
-            Solved::Stopped(stop) => Searched::Stopped(stop),
         }
     }
 
@@ -402,20 +396,6 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// What came of a search.
-enum Searched {
-    Satisfied(Vec<Node>),
-    Violated(Refuted),
-    /// By an engine that does not say why.
-    ViolatedUnproven,
-    Stopped(acyclic::Stop),
-}
-
-struct Refuted {
-    refutation: acyclic::Refutation,
-    asked: search::Asked,
-}
-
 /// A violation and its proof, if there is one.
 pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
     Verdict::Violated(Violated {
@@ -423,45 +403,6 @@ pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
         settled_by: None,
         proof: proof.map(Arc::new),
     })
-}
-
-/// What a solver answered.
-pub(super) enum Solved {
-    Satisfied,
-    /// With a proof, if the engine has one.
-    Violated(Option<acyclic::Refutation>),
-    Stopped(acyclic::Stop),
-}
-
-/// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
-/// took.
-pub(super) fn solved<R: acyclic::Refine>(
-    solver: &mut acyclic::Solver,
-    refine: &mut R,
-    (limits, engine): (&Limits<'_>, Engine),
-    (used, conflicts_max): (usize, Option<u64>),
-) -> Solved {
-    let within = acyclic::Limits {
-        stop: limits.stop,
-        memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
-        conflicts_max,
-    };
-    let answer = match engine {
-        Engine::Own => match solver.solve(refine, &within) {
-            acyclic::Answer::Satisfied => Solved::Satisfied,
-            acyclic::Answer::Violated(refutation) => Solved::Violated(Some(refutation)),
-            acyclic::Answer::Stopped(stop) => Solved::Stopped(stop),
-        },
-        #[cfg(feature = "cadical")]
-        Engine::Cadical => match solver.solve_by_cadical(refine, &within) {
-            acyclic::Unproven::Satisfied => Solved::Satisfied,
-            acyclic::Unproven::Violated => Solved::Violated(None),
-            acyclic::Unproven::Stopped(stop) => Solved::Stopped(stop),
-        },
-    };
-    let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
-    (limits.observe)(Stage::Solved { choices, conflicts });
-    answer
 }
 
 pub(super) fn limit(stop: acyclic::Stop) -> Verdict {
@@ -484,13 +425,4 @@ pub(super) fn open_pairs(versions: &Versions<'_>) -> (u64, u64) {
         keys += 1;
     }
     (pairs, keys)
-}
-
-/// Nodes by their positions.
-pub(super) fn in_order(positions: &[u32]) -> Vec<Node> {
-    let mut order = vec![0; positions.len()];
-    for (node, &position) in positions.iter().enumerate() {
-        order[position as usize] = node as Node;
-    }
-    order
 }

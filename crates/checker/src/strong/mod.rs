@@ -12,6 +12,8 @@
 
 mod clocks;
 mod commits;
+mod components;
+mod connected;
 mod constraints;
 mod cover;
 mod cycle;
@@ -28,13 +30,14 @@ mod repeated;
 mod runs;
 mod saturate;
 mod search;
+mod solving;
 mod sources;
 mod timed;
 mod update_atomic;
 mod versions;
 mod witness;
 
-pub use constraints::{Constraints, Pruned, constraints};
+pub use constraints::{Apart, Constraints, Pruned, constraints};
 pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 

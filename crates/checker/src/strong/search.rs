@@ -10,6 +10,7 @@
 //! writer of the key comes before that origin, or the reader before it. These clauses
 //! too are made only when an order breaks them.
 
+use super::components::Components;
 use super::graph::{Graph, Why};
 use super::model::{Model, Node};
 use super::repeated::Repeated;
@@ -130,6 +131,14 @@ pub(super) struct Search<'a> {
     refinements: u32,
     wrong: Vec<Pair>,
     edges: [Vec<Edge>; 2],
+    within: Option<Within<'a>>,
+}
+
+/// One of the groups of parts that are searched by themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Within<'a> {
+    pub(super) components: &'a Components,
+    pub(super) group: usize,
 }
 
 impl<'a> Search<'a> {
@@ -137,6 +146,7 @@ impl<'a> Search<'a> {
         model: &'static Model,
         versions: &'a Versions<'a>,
         repeated: &'a [Repeated],
+        within: Option<Within<'a>>,
     ) -> Self {
         Search {
             model,
@@ -151,6 +161,7 @@ impl<'a> Search<'a> {
             refinements: 0,
             wrong: Vec::new(),
             edges: [Vec::new(), Vec::new()],
+            within,
         }
     }
 
@@ -184,6 +195,14 @@ impl<'a> Search<'a> {
             self.looked_at[key.index()] = self.refinements;
             self.witness.check(key, positions, &mut self.wrong);
         }
+    }
+
+    /// Whether a pair is for this search to decide.
+    fn is_within(&self, pair: Pair) -> bool {
+        self.within.is_none_or(|within| {
+            let node = self.model.commit(self.versions.writer(pair.first));
+            within.components.group(node) == Some(within.group)
+        })
     }
 
     fn look_at_moved(&mut self, moved: &[Node], positions: &[u32]) {
@@ -297,7 +316,7 @@ impl Refine for Search<'_> {
         }
         let mut refined = Refined::Complete;
         for pair in std::mem::take(&mut self.wrong) {
-            if self.pair(solver, pair).1 {
+            if self.is_within(pair) && self.pair(solver, pair).1 {
                 refined = Refined::Added;
             }
         }

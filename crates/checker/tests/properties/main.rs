@@ -7,6 +7,7 @@ mod implications;
 mod linearizable;
 mod metamorphic;
 mod operational;
+mod parts;
 mod searches;
 mod support;
 mod witnesses;

@@ -12,7 +12,7 @@
 //! Tolerated: repeated map keys and set members, any Unicode character above ASCII
 //! in symbols, symbols with several slashes.
 
-use super::edn_token::{Class, class, ends_plainly, leading_number, lowercase_end};
+use super::edn_token::{Class, class, ends_plainly, leading_number, lowercase_end, spaced_numbers};
 use super::form::{Bracket, Node, Span};
 
 /// Forms inside one another.
@@ -141,8 +141,12 @@ impl<'a> Scanner<'a> {
             match byte {
                 b' ' | b',' => at += 1,
                 b'0'..=b'9' => {
+                    at = spaced_numbers(bytes, at, |number| nodes.push(Node::Int(number)));
+                    if !bytes.get(at).is_some_and(u8::is_ascii_digit) {
+                        continue;
+                    }
                     let (number, end) = leading_number(bytes, at);
-                    let is_plain = byte != b'0' || end == at + 1;
+                    let is_plain = bytes[at] != b'0' || end == at + 1;
                     match bytes.get(end) {
                         Some(b' ') if is_plain => at = end + 1,
                         Some(b']' | b',') if is_plain => at = end,

@@ -48,6 +48,17 @@ fn forms_of_every_kind_are_read() {
 }
 
 #[test]
+fn numbers_of_every_length_are_read_wherever_they_stand() {
+    let number = |digits: usize| "9876543210123456789"[..digits].to_owned();
+    for (first, second) in (1..=19).flat_map(|first| (1..=19).map(move |second| (first, second))) {
+        let text = format!("[{} 0 {} {}]", number(first), number(second), number(first));
+        check(&text, &text);
+    }
+    check("[1 12345678 01 2]", "12: expected a number");
+    check("[1  2 ,3,4 5\n6]", "[1 2 3 4 5 6]");
+}
+
+#[test]
 fn what_is_not_edn_is_told_with_its_place() {
     check("", "incomplete");
     check("[1 2", "incomplete");

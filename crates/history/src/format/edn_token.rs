@@ -251,27 +251,56 @@ pub(super) fn leading_number(bytes: &[u8], start: usize) -> (i64, usize) {
     (number, at)
 }
 
+/// Hands natural numbers of less than eight digits, each with one space after it, to
+/// `take`, and returns where the first thing that is none begins. Long lists are most of
+/// what a history of lists is made of.
+#[inline]
+pub(super) fn spaced_numbers(bytes: &[u8], start: usize, mut take: impl FnMut(i64)) -> usize {
+    let mut at = start;
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let (digits, count) = counted_digits(*chunk);
+        // A zero before other digits is for the slow way to judge.
+        let leads_with_zero = digits.trailing_zeros() >= 8 && count > 1;
+        if count == 0 || count == 8 || leads_with_zero || chunk[count as usize] != b' ' {
+            break;
+        }
+        take(number_of(digits, count));
+        at += count as usize + 1;
+    }
+    at
+}
+
 /// The number that up to eight digits at `start` make and how many they are, if
 /// eight bytes and a digit are there. All at once: numbers of a history differ in
 /// length, and a loop over their digits would be mispredicted at nearly each one.
 #[inline]
 fn eight_digits(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let chunk: [u8; 8] = bytes.get(start..start + 8)?.try_into().ok()?;
-    // The first digit is the lowest byte; digits become 0 to 9, others more.
+    let chunk = bytes.get(start..)?.first_chunk::<8>()?;
+    let (digits, count) = counted_digits(*chunk);
+    (count > 0).then(|| (number_of(digits, count), count as usize))
+}
+
+/// One in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The bytes with digits as 0 to 9, the first lowest, and how many digits they begin with.
+#[inline]
+fn counted_digits(chunk: [u8; 8]) -> (u64, u32) {
     let digits = u64::from_le_bytes(chunk) ^ (ONES * u64::from(b'0'));
     let beyond_nine = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80);
-    let count = beyond_nine.trailing_zeros() / 8;
-    if count == 0 {
-        return None;
-    }
+    (digits, beyond_nine.trailing_zeros() / 8)
+}
+
+/// The number that the first `count` of these digits make, at least one of them.
+#[inline]
+fn number_of(digits: u64, count: u32) -> i64 {
     // What follows the digits falls out at the top, zeros come before them.
     let aligned = digits << (64 - 8 * count);
     let pairs = aligned.wrapping_mul(10 * 256 + 1) >> 8 & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100 * 65_536 + 1) >> 16 & 0x0000_ffff_0000_ffff;
     let eight = fours.wrapping_mul(10_000 * 4_294_967_296 + 1) >> 32;
     // Eight digits are less than 2^27.
-    Some((i64::from(eight as u32), count as usize))
+    i64::from(eight as u32)
 }
 
 #[inline]

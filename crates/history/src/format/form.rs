@@ -88,6 +88,19 @@ impl<'a> Form<'a> {
         Members { nodes, bytes: self.bytes }
     }
 
+    /// Adds the values of the members of a sequence, most often small numbers.
+    pub(crate) fn member_values(self, values: &mut Values, found: &mut Vec<Value>) {
+        let mut members = self.members();
+        let small = members.nodes.iter().map_while(|node| match *node {
+            Node::Int(number) => u64::try_from(number).ok().and_then(Value::small),
+            _ => None,
+        });
+        let before = found.len();
+        found.extend(small);
+        members.nodes = &members.nodes[found.len() - before..];
+        found.extend(members.map(|member| member.value(values)));
+    }
+
     /// Whether both are of one kind: two numbers, two vectors.
     pub(crate) fn is_like(self, other: Form<'_>) -> bool {
         std::mem::discriminant(&self.node()) == std::mem::discriminant(&other.node())

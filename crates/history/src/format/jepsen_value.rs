@@ -316,9 +316,7 @@ impl Understanding {
         } else if is_list && value.is_sequence() {
             *known = Kind::Other;
             self.elements.clear();
-            for element in value.members() {
-                self.elements.push(element.value(builder.values()));
-            }
+            value.member_values(builder.values(), &mut self.elements);
             builder.read_list(key, &self.elements);
         } else {
             if !value.is_nil() {
