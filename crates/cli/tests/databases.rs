@@ -2,7 +2,7 @@
 //!
 //! Servers come from Debian's packages and are installed if they are missing. Every run
 //! ends by a number of transactions; the anomalies that are expected show up in each of
-//! thousands. The one rare anomaly is looked for until it is found, for at most a minute.
+//! thousands. The one that takes a meeting is looked for until it is found, for at most a minute.
 
 #[path = "../../drivers/tests/install/mod.rs"]
 mod install;
