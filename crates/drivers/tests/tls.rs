@@ -17,6 +17,9 @@ const OPENSSL: Needed = Needed { file: "/usr/bin/openssl", packages: &["openssl"
 const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
 const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
 
+/// The name in the server's certificate.
+const HOST: &str = "localhost";
+
 fn open(address: &str) -> Result<Box<dyn Database>, Failure> {
     isolde_drivers::open(&Address::parse(address).expect("an address"))
 }
@@ -31,7 +34,7 @@ impl Certificates {
         std::fs::create_dir(&certificates.0).expect("a new folder");
         certificates.vouching("ca");
         certificates.vouching("stranger");
-        certificates.vouched("server", "subjectAltName=DNS:localhost");
+        certificates.vouched("server", &format!("subjectAltName=DNS:{HOST}"));
         certificates.vouched("client", "subjectAltName=DNS:client");
         certificates
     }
@@ -119,12 +122,12 @@ fn wait_for(address: &str) {
 /// What holds for any server at this port that has the certificate of the folder and asks
 /// its clients for theirs.
 fn trusts_whom_it_should(scheme: &str, port: u16, certificates: &Certificates) {
-    let full = format!("{scheme}://localhost:{port}{}", certificates.options());
+    let full = format!("{scheme}://{HOST}:{port}{}", certificates.options());
     wait_for(&full);
     conformance::conform(scheme, &|| open(&full).expect("the server runs"));
     let refused = |address: &str| conformance::refuses(open(address), "");
     // The certificate has another name for the same server.
-    let number = full.replace("localhost", "127.0.0.1");
+    let number = full.replace(HOST, "127.0.0.1");
     let message = refused(&number);
     let expected = format!("127.0.0.1:{port} cannot be trusted: invalid peer certificate: ");
     assert!(message.starts_with(&expected), "{message}");
@@ -172,7 +175,7 @@ fn etcd_is_driven_over_tls() {
     serve.args(["--trusted-ca-file", "ca.crt", "--client-cert-auth"]);
     let _server = Running::start(&mut serve, &certificates.0);
     trusts_whom_it_should("etcds", port, &certificates);
-    let same = format!("https://localhost:{port}{}", certificates.options());
+    let same = format!("https://{HOST}:{port}{}", certificates.options());
     drop(open(&same).expect("it is called like that too"));
 }
 

@@ -192,11 +192,12 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let history = parse_text(text).expect("a history");
         let totals = totals(&history);
-        let mut shown = format!("{} looks, {} unfounded", totals.looks, totals.unfounded);
-        for look in &totals.wrong {
-            shown += &format!(", {} saw {}", history.txn_name(look.txn), look.total);
-        }
-        assert_eq!(shown, expected);
+        let mut shown =
+            vec![format!("{} looks", totals.looks), format!("{} unfounded", totals.unfounded)];
+        let wrong = totals.wrong.iter();
+        shown
+            .extend(wrong.map(|look| format!("{} saw {}", history.txn_name(look.txn), look.total)));
+        assert_eq!(shown.join(", "), expected);
     }
 
     #[test]
