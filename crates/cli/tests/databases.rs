@@ -143,7 +143,7 @@ fn postgresql_tells_the_order_of_its_versions() {
     }
     let folder = Folder::new("postgres-white-box");
     for (isolation, preset) in
-        [("read-committed", "MTC"), ("serializable", "BlindW-RW"), ("repeatable-read", "Range-IDH")]
+        [("read-committed", "MTC"), ("serializable", "BlindW-RW"), ("repeatable-read", "YCSB-A")]
     {
         let found = run(
             &folder,

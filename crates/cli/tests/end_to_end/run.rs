@@ -217,7 +217,7 @@ fn a_white_box_tells_the_order_of_every_version() {
 fn a_violated_level_is_told_from_an_order_that_does_not_show_it() {
     let folder = Folder::with(&[]);
     let run = folder.isolde(
-        "run sim://snapshot-isolation --white-box --level serializable --preset BlindW-RW \
+        "run sim://snapshot-isolation --white-box --level serializable --preset GeneralRW \
          --keys 20 --sessions 8 --transactions 2000 --output out",
     );
     assert_eq!(run.status, 1, "{}", run.stdout);
