@@ -17,6 +17,7 @@
 
 mod address;
 mod anomaly;
+pub mod bank;
 mod clients;
 mod clock;
 pub mod conformance;

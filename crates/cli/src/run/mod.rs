@@ -4,7 +4,9 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
+mod bank;
 mod faults;
+mod live;
 mod outcome;
 mod record;
 
@@ -225,6 +227,7 @@ impl Run<'_> {
             .map_err(|error| usage(&error.to_string()))?;
         let recording = Recording {
             claim: &self.claim,
+            levels: &self.levels,
             workload: &workload,
             history: folder.join("history.log"),
             faults: self.arguments.faults.plan(parameters.seed),

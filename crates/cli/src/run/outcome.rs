@@ -1,12 +1,13 @@
 //! The second half of a run: check what was recorded, and tell.
 
 use super::Run;
+use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
 use crate::check;
 use crate::exit::{Failure, Status};
 use isolde::{Check, Level, Limits, applicable_levels};
-use isolde_harness::{Database, Parameters};
+use isolde_harness::{Application, Database, Parameters, TxnKind};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
@@ -38,6 +39,9 @@ pub(super) struct Outcome {
     /// What happened to the servers, if anything was to happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Vec<Seen>>,
+    /// What all accounts hold together, if they are those of a bank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bank: Option<Total>,
     pub(super) history: String,
     command: String,
     /// What ended the run before its time.
@@ -132,6 +136,8 @@ impl Outcome {
             unknown: recorded.counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
+            bank: (parameters.kind == TxnKind::Application(Application::Bank))
+                .then(|| Total::of(&history)),
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
             gate,
@@ -218,6 +224,9 @@ impl Outcome {
         .expect("a string grows");
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
+        }
+        if let Some(bank) = &self.bank {
+            writeln!(out, "{}", bank.to_text()).expect("a string grows");
         }
         out.push('\n');
     }

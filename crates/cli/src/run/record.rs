@@ -1,8 +1,10 @@
 //! The first half of a run: prepare, drive, record, clean up.
 
+use super::live::Live;
 use super::usage;
 use crate::exit::Failure;
 use crate::say;
+use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress, Workload,
 };
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// What is recorded, and where.
 pub(super) struct Recording<'a> {
     pub(super) claim: &'a Claim,
+    /// What is looked at while the run goes on.
+    pub(super) levels: &'a [Level],
     pub(super) workload: &'a Workload,
     pub(super) history: PathBuf,
     pub(super) faults: Option<FaultPlan>,
@@ -85,8 +89,12 @@ impl Recording<'_> {
         started: Instant,
     ) -> (Result<(), DriveError>, Option<Disturbed>) {
         let is_done = AtomicBool::new(false);
+        let live = Live::default();
         std::thread::scope(|scope| {
-            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, started));
+            if !self.quiet {
+                scope.spawn(|| live.watch(&self.history, self.levels, &is_done));
+            }
+            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, &live, started));
             let disturber = plan
                 .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
             let driven = drive.run();
@@ -97,7 +105,7 @@ impl Recording<'_> {
         })
     }
 
-    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, started: Instant) {
+    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, live: &Live, started: Instant) {
         const LOOK: Duration = Duration::from_millis(50);
         let terminal = std::io::stderr().is_terminal();
         let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
@@ -106,7 +114,7 @@ impl Recording<'_> {
             std::thread::park_timeout(LOOK);
             if !self.quiet && started.elapsed() >= next {
                 next += interval;
-                tell(progress.counts(), started.elapsed(), terminal);
+                tell(progress.counts(), started.elapsed(), &live.told(), terminal);
             }
         }
         if terminal && !self.quiet {
@@ -118,9 +126,9 @@ impl Recording<'_> {
 /// What happened to the servers, and whether they are well again.
 type Disturbed = (Vec<Happened>, Result<(), isolde_harness::Failure>);
 
-fn tell(counts: Counts, elapsed: Duration, terminal: bool) {
+fn tell(counts: Counts, elapsed: Duration, found: &str, terminal: bool) {
     let text = format!(
-        "isolde: {:.0} s: {} committed, {} aborted, {} unknown",
+        "isolde: {:.0} s: {} committed, {} aborted, {} unknown{found}",
         elapsed.as_secs_f64(),
         counts.committed,
         counts.aborted,

@@ -11,6 +11,7 @@ mod key_value;
 mod matrix;
 mod other_commands;
 mod run;
+mod run_schema;
 mod schema;
 mod support;
 mod verify;
