@@ -1,10 +1,10 @@
-//! The JSON of `isolde check` is what `docs/report.schema.json` says.
+//! The JSON of `isolde check` is what `docs/schema/report.schema.json` says.
 
 use crate::support::{FRACTURED, Folder, GOOD};
 use isolde::Level;
 use serde_json::{Value, json};
 
-const SCHEMA: &str = include_str!("../../../../docs/report.schema.json");
+const SCHEMA: &str = include_str!("../../../../docs/schema/report.schema.json");
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).expect("a schema in JSON")
