@@ -11,7 +11,7 @@ mod outcome;
 mod record;
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{check, limits, say, workload};
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Json => json,
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
-    output::write(&Results::One(Some(printed)), arguments.format, None)?;
+    output::write(&printed, arguments.format, None)?;
     if let Some(message) = &outcome.ended_by {
         say(&format!("isolde: run: {message}"));
     }

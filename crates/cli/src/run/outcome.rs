@@ -146,16 +146,23 @@ impl Outcome {
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
-        let (mut report, mut of_gate) = (of(&all), of(&gate));
+        let (mut report, mut gated) = (of(&all), of(&gate));
         let bank = (parameters.kind == TxnKind::Application(Application::Bank))
             .then(|| Total::of(&history));
         if is_violated && !history.orders().versions.is_empty() {
             drop(index);
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
-            of_gate.take_without_given(&report);
+            gated.take_without_given(&report);
         }
-        let explained = to_text(&of_gate, Detail::Full, None);
-        let gate = gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name()));
+        let gate: Vec<Gate> =
+            gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
+        for (gate, level) in gate.iter().zip(&run.levels) {
+            if let Some(text) = &gate.documented {
+                report.note_documented(*level, text);
+                gated.note_documented(*level, text);
+            }
+        }
+        let explained = to_text(&gated, Detail::Full, None);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -177,7 +184,7 @@ impl Outcome {
             bank,
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
-            gate: gate.collect(),
+            gate,
             strongest: report.strongest.clone(),
             report,
             explained,

@@ -35,12 +35,14 @@ fractured.hist: 2 transactions (2 committed) in 2 sessions, 4 operations on 2 ke
   read-atomic  violated
 
 not read-atomic:
-  fractured-read
-    B read x = 1 from A (fractured.hist:2)
-    B had to see A, which writes y, yet read y = nil, its initial value from before A (fractured.hist:2, 1)
-    no order explains that
+  fractured, non-monotonic read (an observed transaction vanishes) (Adya's G-single, Elle's G-single-item)
+    B saw x = 1 of A, but missed its y = 1: it read y = nil.
+    B read y = nil, which A replaced with y = 1 (fractured.hist:2, 1)
+    B read x = 1, which A wrote (fractured.hist:1, 2)
+    so B would have to come before A and A before B
 
 broken: read-atomic
+why: isolde explain fractured.hist --level read-atomic
 ";
 
 fn folder() -> Folder {
