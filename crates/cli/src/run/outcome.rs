@@ -13,6 +13,7 @@ use isolde_history::format::{self, ReadOptions};
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a run found. This is what `run.json` and `--format json` have.
@@ -105,20 +106,26 @@ struct Gate {
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
-impl Outcome {
+/// What the check of a recorded history came to.
+struct Judged {
+    report: Report,
+    gate: Vec<Gate>,
+    explained: String,
+    bank: Option<Total>,
+}
+
+impl Judged {
     /// Checks what was recorded: the levels of the gate, and all others that the history
     /// can tell about, if this was the last round.
-    pub(super) fn of(
+    fn of(
         run: &Run<'_>,
-        database: &dyn Database,
+        path: &Path,
         parameters: Parameters,
-        recorded: Recorded,
-        rounds: u32,
         is_last: bool,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Judged, Failure> {
         let memory_max = run.arguments.limits.resources.memory_max();
-        let name = recorded.history.display().to_string();
-        let input = format::open(&recorded.history)?;
+        let name = path.display().to_string();
+        let input = format::open(path)?;
         let options = ReadOptions { memory_max, initial: None };
         let (history, format) = format::read_detected(input, options)?;
         let index = Index::new(&history);
@@ -163,6 +170,22 @@ impl Outcome {
             }
         }
         let explained = to_text(&gated, Detail::Full, None);
+        Ok(Judged { report, gate, explained, bank })
+    }
+}
+
+impl Outcome {
+    /// Checks what was recorded, and keeps what there is to tell.
+    pub(super) fn of(
+        run: &Run<'_>,
+        database: &dyn Database,
+        parameters: Parameters,
+        recorded: Recorded,
+        rounds: u32,
+        is_last: bool,
+    ) -> Result<Outcome, Failure> {
+        let Judged { report, gate, explained, bank } =
+            Judged::of(run, &recorded.history, parameters, is_last)?;
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -188,7 +211,7 @@ impl Outcome {
             strongest: report.strongest.clone(),
             report,
             explained,
-            history: name.clone(),
+            history: recorded.history.display().to_string(),
         })
     }
 
