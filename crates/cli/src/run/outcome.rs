@@ -163,12 +163,7 @@ impl Judged {
         }
         let gate: Vec<Gate> =
             gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
-        for (gate, level) in gate.iter().zip(&run.levels) {
-            if let Some(text) = &gate.documented {
-                report.note_documented(*level, text);
-                gated.note_documented(*level, text);
-            }
-        }
+        note_documented(&gate, [&mut report, &mut gated]);
         let explained = to_text(&gated, Detail::Full, None);
         Ok(Judged { report, gate, explained, bank })
     }
@@ -299,6 +294,17 @@ impl Outcome {
             writeln!(out, "{}", bank.to_text()).expect("a string grows");
         }
         out.push('\n');
+    }
+}
+
+/// Says beside the violations of a gate what the database documents of them.
+fn note_documented(gates: &[Gate], reports: [&mut Report; 2]) {
+    for report in reports {
+        for gate in gates {
+            if let (Some(level), Some(text)) = (Level::parse(gate.level), &gate.documented) {
+                report.note_documented(level, text);
+            }
+        }
     }
 }
 
