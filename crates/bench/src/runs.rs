@@ -4,6 +4,9 @@
 //! ones [Gu et al., *Boosting End-to-End Database Isolation Checking via Mini-Transactions*,
 //! ICDE 2025, Figures 10 and 11]. Here both run on a private PostgreSQL at serializable,
 //! with the same sessions and keys, one after the other, each on a server of its own.
+//!
+//! The recorder must not be what limits a run. How fast it is shows on a database that answers
+//! at once: the simulated one, with a single session, which is one thread.
 
 use crate::machine;
 use crate::measure::Program;
@@ -47,6 +50,18 @@ const WORKLOADS: [(&str, &[&str]); 3] = [
 
 const LEVEL: &str = "serializable";
 
+/// What is driven, by how many clients, on how many keys.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    target: &'a str,
+    sessions: u32,
+    keys: u32,
+    options: &'a [&'a str],
+}
+
+/// Operations a second that a core has to record.
+const RECORDER_BAR: f64 = 50_000.0;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let isolde = arguments.isolde.clone().map_or_else(built, Ok)?;
     let folder = Folder::new(None)?;
@@ -56,13 +71,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     for keys in &arguments.keys {
         for (number, (title, options)) in WORKLOADS.iter().enumerate() {
             let output = folder.path().join(format!("{keys}-{number}"));
-            let measured = measure(arguments, &isolde, *keys, options, &output)?;
+            let sessions = arguments.sessions;
+            let setting = Setting { target: "postgres", sessions, keys: *keys, options };
+            let measured = measure(arguments, &isolde, setting, &output)?;
             line(&mut rows, &format!("| {keys} | {title} | {} |", measured.cells()));
             database = measured.database;
         }
     }
-    let text = format!("{}{rows}", introduction(arguments, &database, &load));
+    let recorder = recorder(arguments, &isolde, folder.path())?;
+    let text = format!("{}{rows}\n{recorder}", introduction(arguments, &database, &load));
     written(&arguments.output, &text)
+}
+
+/// The part about the recorder.
+fn recorder(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<String, String> {
+    let mut text = String::from("## The recorder\n\n");
+    line(
+        &mut text,
+        &format!(
+            "One session, which is one thread, on the simulated database, which answers at once: \
+             planning, the store, two looks at the clock for each operation and the log, on one \
+             core. The bar is {RECORDER_BAR} operations a second.\n"
+        ),
+    );
+    line(&mut text, "| workload | committed/s | operations/s | bar |");
+    line(&mut text, "|---|---:|---:|---|");
+    for (number, (title, options)) in WORKLOADS.iter().enumerate() {
+        let target = "sim://serializable";
+        let setting = Setting { target, sessions: 1, keys: 1000, options };
+        let output = folder.join(format!("recorder-{number}"));
+        let Measured { committed, operations, seconds, .. } =
+            measure(arguments, isolde, setting, &output)?;
+        let speed = operations / seconds;
+        let bar = if speed >= RECORDER_BAR { "kept" } else { "missed" };
+        line(&mut text, &format!("| {title} | {:.0} | {speed:.0} | {bar} |", committed / seconds));
+    }
+    Ok(text)
 }
 
 fn introduction(arguments: &Arguments, database: &str, load: &str) -> String {
@@ -119,17 +163,17 @@ struct Measured {
 fn measure(
     arguments: &Arguments,
     isolde: &Path,
-    keys: u32,
-    options: &[&str],
+    setting: Setting<'_>,
     output: &Path,
 ) -> Result<Measured, String> {
-    let mut words: Vec<String> = ["run", "postgres", "--isolation", LEVEL, "--level", LEVEL]
+    let Setting { target, sessions, keys, options } = setting;
+    let mut words: Vec<String> = ["run", target, "--isolation", LEVEL, "--level", LEVEL]
         .iter()
         .chain(options)
         .map(ToString::to_string)
         .collect();
     words.extend(["--keys".to_owned(), keys.to_string()]);
-    words.extend(["--sessions".to_owned(), arguments.sessions.to_string()]);
+    words.extend(["--sessions".to_owned(), sessions.to_string()]);
     words.extend(["--duration".to_owned(), arguments.duration.clone()]);
     words.extend(["--quiet".to_owned(), "--output".to_owned(), output.display().to_string()]);
     // A check that takes too long is a figure of its own, below.

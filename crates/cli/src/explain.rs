@@ -2,7 +2,7 @@
 
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{input, limits, say};
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::Index;
@@ -44,8 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Unknown);
     };
     let (text, status) = result?;
-    let results = Results::One(Some(text));
-    output::write(&results, OutputFormat::Text, arguments.output.as_deref())?;
+    output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
     Ok(status)
 }
 

@@ -180,6 +180,9 @@ struct Cell {
     result: CellResult,
     /// Whether what the setting promises forbids the anomaly, which is possible.
     broken_promise: bool,
+    /// Why that is no surprise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documented: Option<String>,
     /// Whether a step had to wait.
     blocked: bool,
     /// Reasons why transactions were aborted, by others than their clients.
@@ -229,6 +232,7 @@ impl Cell {
             forbidden_by: template.forbidden_by,
             result: CellResult::NotApplicable,
             broken_promise: false,
+            documented: None,
             blocked: false,
             aborted: Vec::new(),
             found: Vec::new(),
@@ -245,13 +249,33 @@ impl Cell {
         cell.describe(&outcomes);
         let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
         cell.judge(&path, level)?;
-        let promised = |name: &String| {
-            let promise = Level::parse(name);
-            promise.is_some_and(|it| it == level || it.weaker_than().contains(&level))
-        };
-        cell.broken_promise =
-            cell.result == CellResult::Possible && claim.promises.iter().any(promised);
+        if cell.result == CellResult::Possible {
+            cell.compare(claim, level);
+        }
         Ok(cell)
+    }
+
+    /// Compares an anomaly that is possible with what was promised. It is documented if
+    /// every promise that forbids it is known to be broken.
+    fn compare(&mut self, claim: &Claim, forbidden_by: Level) {
+        let forbids = |name: &&String| {
+            let promise = Level::parse(name);
+            promise.is_some_and(|it| it == forbidden_by || it.weaker_than().contains(&forbidden_by))
+        };
+        let promises: Vec<&String> = claim.promises.iter().filter(forbids).collect();
+        self.broken_promise = !promises.is_empty();
+        let documented = promises.iter().map(|&promise| {
+            let deviation = claim.deviations.iter().find(|it| it.level == *promise);
+            deviation.map(|deviation| deviation.text.clone())
+        });
+        let documented: Option<Vec<String>> = documented.collect();
+        self.documented =
+            documented.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "));
+    }
+
+    /// Whether the database broke a promise, and nobody had said that it would.
+    fn is_surprise(&self) -> bool {
+        self.broken_promise && self.documented.is_none()
     }
 
     fn describe(&mut self, outcomes: &[StepOutcome]) {
@@ -302,20 +326,23 @@ impl Cell {
         if !self.aborted.is_empty() {
             text.push('a');
         }
-        if self.broken_promise {
+        if self.is_surprise() {
             text.push('!');
+        } else if self.broken_promise {
+            text.push('d');
         }
         text
     }
 }
 
 const LEGEND: &str = "✓ prevented, — possible, ? not decided, · cannot be tried; \
-                      w a step had to wait, a a transaction was aborted, ! promised otherwise";
+                      w a step had to wait, a a transaction was aborted, ! promised otherwise, d the same, \
+                      but documented";
 
 impl Matrix {
     fn status(&self) -> Status {
         let cells = || self.isolations.iter().flat_map(|row| &row.anomalies);
-        if cells().any(|cell| cell.broken_promise) {
+        if cells().any(Cell::is_surprise) {
             Status::Violated
         } else if cells().any(|cell| cell.result == CellResult::Unknown) {
             Status::Unknown
@@ -345,7 +372,21 @@ impl Matrix {
             line(&row.isolation, row.anomalies.iter().map(Cell::shown).collect());
         }
         write!(text, "\n{LEGEND}\n").expect("a string grows");
+        self.add_documented(&mut text);
         text
+    }
+
+    /// What is documented, once for each setting.
+    fn add_documented(&self, text: &mut String) {
+        for row in &self.isolations {
+            let mut said: Vec<&String> =
+                row.anomalies.iter().filter_map(|cell| cell.documented.as_ref()).collect();
+            said.dedup();
+            for documented in said {
+                write!(text, "\n{}, documented: {documented}\n", row.isolation)
+                    .expect("a string grows");
+            }
+        }
     }
 
     fn to_markdown(&self) -> String {
@@ -365,6 +406,7 @@ impl Matrix {
             text.push('\n');
         }
         write!(text, "\n{LEGEND}\n").expect("a string grows");
+        self.add_documented(&mut text);
         text
     }
 }

@@ -102,7 +102,12 @@ fn shrunk(arguments: &Arguments) -> Result<Shrunk, Failure> {
 }
 
 /// The text of a history with its story and what to expect of it.
-fn with_header(history: &History, level: Level, file: &str, options: isolde::Options) -> String {
+pub(crate) fn with_header(
+    history: &History,
+    level: Level,
+    file: &str,
+    options: isolde::Options,
+) -> String {
     let text = to_text(history);
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let file: String = file.chars().map(|it| if it.is_control() { '?' } else { it }).collect();

@@ -21,6 +21,7 @@ mod simulated;
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod tls;
 
 use isolde_harness::{Address, Database, Failure};
 

@@ -89,7 +89,8 @@ fn a_wrong_address_is_refused_with_what_was_expected() {
         ),
         (
             "postgres://h/d?password=hunter2",
-            "expected one of the options sslmode, sslrootcert in the address, found `password`",
+            "expected one of the options sslmode, sslrootcert, sslcert, sslkey, synchronous_commit in \
+             the address, found `password`",
         ),
         (
             "postgres+standby://h",

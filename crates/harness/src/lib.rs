@@ -17,11 +17,13 @@
 
 mod address;
 mod anomaly;
+pub mod bank;
 mod clients;
 mod clock;
 pub mod conformance;
 mod database;
 mod drive;
+mod evidence;
 mod fault;
 mod keys;
 pub mod matrix;
@@ -43,6 +45,7 @@ pub use database::{
     Session, SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
+pub use evidence::{Evidence, Installed, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use parameters::{
     Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,

@@ -206,9 +206,9 @@ pub static PRESETS: &[Preset] = &[
     },
     Preset {
         name: "bank",
-        title: "transfers between few accounts, and looks at ten of them",
+        title: "transfers between ten accounts, and looks at all of them",
         source: "Kingsbury, Jepsen's bank test",
-        parameters: Parameters { sessions: 10, keys: 20, ..application(Application::Bank) },
+        parameters: Parameters { sessions: 10, keys: 10, ..application(Application::Bank) },
     },
     Preset {
         name: "registers",

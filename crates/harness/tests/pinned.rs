@@ -79,7 +79,7 @@ fn every_preset_gives_the_history_it_always_gave() {
             "TPC-C: 10000 transactions, 90267 operations, bb7296e4a3db46e7",
             "RUBiS: 10000 transactions, 28438 operations, 06e1a71f5a436ebd",
             "C-Twitter: 10000 transactions, 35590 operations, 7997e96a04128dab",
-            "bank: 10000 transactions, 58480 operations, eae60c291fcf47af",
+            "bank: 10000 transactions, 62260 operations, 4de7fa7e44ec7d97",
         ]
     );
 }

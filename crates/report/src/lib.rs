@@ -1,23 +1,40 @@
-//! What a check found: one versioned [`Report`], shown as text or JSON.
+//! What a check found: one versioned [`Report`], in every form that people and programs want.
 
 mod argument;
+mod counterexample;
+mod dot;
+mod drawing;
+mod elle_directory;
+mod escape;
+mod github;
 mod given;
 mod json;
+mod junit;
 mod lattice;
 mod lint;
+mod markdown;
 mod names;
+mod outputs;
+mod page;
 mod prose;
 mod real_time;
+mod replay;
+mod runs_page;
 pub mod scenario;
 pub mod stats;
 mod stats_text;
+mod svg;
 mod terminal;
 
+pub use elle_directory::to_elle_directory;
 pub use given::GivenOrderReport;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
+pub use outputs::{OUTPUTS, Output, to_step_summary};
+pub use page::{Page, refuse_other_schema};
 pub use prose::{Prose, explain};
+pub use runs_page::{RunRow, runs_to_html};
 pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
@@ -234,6 +251,14 @@ impl Report {
             return;
         };
         report.without_given = Some(verdict.name());
+    }
+
+    /// Takes these notes over from a report on the same history.
+    pub fn take_without_given(&mut self, other: &Report) {
+        for report in &mut self.levels {
+            let same = other.levels.iter().find(|it| it.level == report.level);
+            report.without_given = same.and_then(|it| it.without_given);
+        }
     }
 }
 

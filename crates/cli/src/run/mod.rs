@@ -4,12 +4,14 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
+mod bank;
 mod faults;
+mod live;
 mod outcome;
 mod record;
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{check, limits, say, workload};
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
@@ -46,6 +48,9 @@ pub(crate) struct Arguments {
     /// Go on, with the next seed each time, until a level is violated; --duration ends that
     #[arg(long)]
     until_violation: bool,
+    /// Also ask the database for the order in which it installed versions, and judge by that
+    #[arg(long)]
+    white_box: bool,
     #[command(flatten)]
     faults: faults::Arguments,
     /// The folder for the history, which must not exist [default: one in isolde-runs]
@@ -102,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Json => json,
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
-    output::write(&Results::One(Some(printed)), arguments.format, None)?;
+    output::write(&printed, arguments.format, None)?;
     if let Some(message) = &outcome.ended_by {
         say(&format!("isolde: run: {message}"));
     }
@@ -225,12 +230,14 @@ impl Run<'_> {
             .map_err(|error| usage(&error.to_string()))?;
         let recording = Recording {
             claim: &self.claim,
+            levels: &self.levels,
             workload: &workload,
             history: folder.join("history.log"),
             faults: self.arguments.faults.plan(parameters.seed),
             duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
             stop: &self.stop,
             quiet: self.arguments.quiet,
+            white_box: self.arguments.white_box,
         };
         recording.run(database)
     }
@@ -248,6 +255,9 @@ impl Run<'_> {
         text.push_str(&self.arguments.workload.typed());
         if let Some(rotate) = self.arguments.rotate {
             write!(text, " --rotate {rotate}").expect("a string grows");
+        }
+        if self.arguments.white_box {
+            text.push_str(" --white-box");
         }
         text.push_str(&self.arguments.faults.typed());
         if let Some(duration) = self.arguments.duration.filter(|_| !self.arguments.until_violation)

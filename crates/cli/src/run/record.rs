@@ -1,25 +1,33 @@
 //! The first half of a run: prepare, drive, record, clean up.
 
+use super::live::Live;
 use super::usage;
 use crate::exit::Failure;
 use crate::say;
+use isolde::Level;
 use isolde_harness::{
-    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress, Workload,
+    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
+    VersionCounts, Workload,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What is recorded, and where.
 pub(super) struct Recording<'a> {
     pub(super) claim: &'a Claim,
+    /// What is looked at while the run goes on.
+    pub(super) levels: &'a [Level],
     pub(super) workload: &'a Workload,
     pub(super) history: PathBuf,
     pub(super) faults: Option<FaultPlan>,
     pub(super) duration: Option<Duration>,
     pub(super) stop: &'a AtomicBool,
     pub(super) quiet: bool,
+    /// Whether the database is asked for the order of its versions.
+    pub(super) white_box: bool,
 }
 
 /// What came of it.
@@ -31,6 +39,9 @@ pub(super) struct Recorded {
     pub(super) faults: Option<Vec<Happened>>,
     /// What ended it before its time.
     pub(super) ended_by: Option<String>,
+    /// What the database told of the order of its versions, or why it stopped; `None` if it
+    /// was not asked.
+    pub(super) told: Option<Result<VersionCounts, String>>,
 }
 
 impl Recording<'_> {
@@ -50,6 +61,17 @@ impl Recording<'_> {
             let _ = database.clean_up();
             return Err(usage(&failure.to_string()));
         }
+        let evidence = if self.white_box {
+            match database.evidence() {
+                Ok(evidence) => Some(Mutex::new(evidence)),
+                Err(failure) => {
+                    let _ = database.clean_up();
+                    return Err(usage(&failure.to_string()));
+                }
+            }
+        } else {
+            None
+        };
         let started = Instant::now();
         let progress = Progress::default();
         let drive = Drive {
@@ -60,9 +82,11 @@ impl Recording<'_> {
             duration: self.duration,
             stop: self.stop,
             progress: &progress,
+            evidence,
         };
         let plan = self.faults.take();
         let (driven, disturbed) = self.watched(&drive, plan, started);
+        drop(drive);
         let seconds = started.elapsed().as_secs_f64();
         let mut ended_by = driven.err().map(|error| error.to_string());
         let faults = disturbed.map(|(happened, result)| {
@@ -74,7 +98,14 @@ impl Recording<'_> {
         if let Err(failure) = database.clean_up() {
             ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
         }
-        Ok(Recorded { history: self.history, counts: progress.counts(), seconds, faults, ended_by })
+        Ok(Recorded {
+            history: self.history,
+            counts: progress.counts(),
+            seconds,
+            faults,
+            ended_by,
+            told: progress.told(),
+        })
     }
 
     /// Drives, and meanwhile disturbs the servers and tells how it goes.
@@ -85,8 +116,12 @@ impl Recording<'_> {
         started: Instant,
     ) -> (Result<(), DriveError>, Option<Disturbed>) {
         let is_done = AtomicBool::new(false);
+        let live = Live::default();
         std::thread::scope(|scope| {
-            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, started));
+            if !self.quiet {
+                scope.spawn(|| live.watch(&self.history, self.levels, &is_done));
+            }
+            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, &live, started));
             let disturber = plan
                 .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
             let driven = drive.run();
@@ -97,7 +132,7 @@ impl Recording<'_> {
         })
     }
 
-    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, started: Instant) {
+    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, live: &Live, started: Instant) {
         const LOOK: Duration = Duration::from_millis(50);
         let terminal = std::io::stderr().is_terminal();
         let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
@@ -106,7 +141,7 @@ impl Recording<'_> {
             std::thread::park_timeout(LOOK);
             if !self.quiet && started.elapsed() >= next {
                 next += interval;
-                tell(progress.counts(), started.elapsed(), terminal);
+                tell(progress.counts(), started.elapsed(), &live.told(), terminal);
             }
         }
         if terminal && !self.quiet {
@@ -118,9 +153,9 @@ impl Recording<'_> {
 /// What happened to the servers, and whether they are well again.
 type Disturbed = (Vec<Happened>, Result<(), isolde_harness::Failure>);
 
-fn tell(counts: Counts, elapsed: Duration, terminal: bool) {
+fn tell(counts: Counts, elapsed: Duration, found: &str, terminal: bool) {
     let text = format!(
-        "isolde: {:.0} s: {} committed, {} aborted, {} unknown",
+        "isolde: {:.0} s: {} committed, {} aborted, {} unknown{found}",
         elapsed.as_secs_f64(),
         counts.committed,
         counts.aborted,

@@ -1,5 +1,7 @@
 //! The program as its users run it: arguments in; output, messages and status out.
 
+mod browser;
+mod bundle;
 mod check;
 mod elle;
 mod explain;
@@ -10,7 +12,10 @@ mod install;
 mod key_value;
 mod matrix;
 mod other_commands;
+mod outputs;
+mod page;
 mod run;
+mod run_schema;
 mod schema;
 mod support;
 mod verify;

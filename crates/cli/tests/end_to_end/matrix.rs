@@ -5,7 +5,8 @@ use crate::support::{Folder, printed, refused};
 use serde_json::Value;
 
 const LEGEND: &str = "\n✓ prevented, — possible, ? not decided, · cannot be tried; w a step had to \
-                      wait, a a transaction was aborted, ! promised otherwise\n";
+                      wait, a a transaction was aborted, ! promised otherwise, d the same, but \
+                      documented\n";
 
 #[test]
 fn every_level_prevents_what_it_forbids_and_no_more() {
@@ -65,6 +66,26 @@ fn what_cannot_be_stepped_or_is_not_there_is_refused() {
     let wrong = folder.isolde("matrix sqlite --isolation chaos");
     assert_eq!(wrong.status, 3);
     assert!(wrong.stderr.contains("found `chaos`"), "{}", wrong.stderr);
+}
+
+/// MariaDB says that updates get lost at repeatable read; nobody says that of the simulated
+/// database.
+#[test]
+fn what_is_documented_fails_nobody() {
+    const MARIADB: Needed = Needed { file: "/usr/sbin/mariadbd", packages: &["mariadb-server"] };
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::with(&[]);
+    let matrix = folder.isolde("matrix mariadb --isolation repeatable-read --only P4 --only G1a");
+    assert_eq!((matrix.status, matrix.stderr.as_str()), (0, ""), "{}", matrix.stdout);
+    let documented = "\nrepeatable-read, documented: UPDATE and DELETE see the latest rows and not \
+                      those of the transaction's snapshot";
+    assert!(matrix.stdout.contains("—wd") || matrix.stdout.contains("—d"), "{}", matrix.stdout);
+    assert!(matrix.stdout.contains(documented), "{}", matrix.stdout);
+    let bug = folder.isolde("matrix sim://serializable?bug=lost-update --only P4");
+    assert_eq!(bug.status, 1, "{}", bug.stdout);
+    assert!(bug.stdout.contains("—!"), "{}", bug.stdout);
 }
 
 /// Rows of a table: the isolation setting and the signs alone, because who waits or is

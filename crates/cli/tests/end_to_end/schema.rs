@@ -1,10 +1,10 @@
-//! The JSON of `isolde check` is what `docs/report.schema.json` says.
+//! The JSON of `isolde check` is what `docs/schema/report.schema.json` says.
 
 use crate::support::{FRACTURED, Folder, GOOD};
 use isolde::Level;
 use serde_json::{Value, json};
 
-const SCHEMA: &str = include_str!("../../../../docs/report.schema.json");
+const SCHEMA: &str = include_str!("../../../../docs/schema/report.schema.json");
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).expect("a schema in JSON")
@@ -12,7 +12,7 @@ fn schema() -> Value {
 
 /// What is wrong with a value, one line each: place and reason. Knows the keywords
 /// that our schema uses, and refuses to skip one it does not know.
-fn mistakes(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
+pub(crate) fn mistakes(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (keyword, rule) in schema.as_object().expect("a schema is an object") {
         let wrong = |reason: String| vec![format!("{place}: {reason}")];
@@ -66,6 +66,9 @@ fn required(names: &Value, value: &Value, place: &str) -> Vec<String> {
 }
 
 fn has_type(name: &Value, value: &Value) -> bool {
+    if let Some(names) = name.as_array() {
+        return names.iter().any(|name| has_type(name, value));
+    }
     match name.as_str().expect("one type") {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -73,6 +76,7 @@ fn has_type(name: &Value, value: &Value) -> bool {
         "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
         "number" => value.is_number(),
+        "null" => value.is_null(),
         other => panic!("the schema has the type {other}, which is not understood here"),
     }
 }

@@ -4,6 +4,8 @@
 //! `txn` that compares them and does all writes, or nothing (`interactive.rs`). With
 //! `?style=txn` a whole transaction is one `txn` (`whole.rs`).
 //!
+//! `etcds://`, or `https://` as its own programs say, is the same with encrypted connections.
+//!
 //! The isolation setting is the kind of reads. Linearizable ones ask the whole cluster;
 //! serializable ones ask only the server that the session is connected to, whose state may
 //! be that of a moment ago.
@@ -13,16 +15,18 @@ use super::http::Connection;
 use super::interactive::InteractiveSession;
 use super::message::{encoded, read_range};
 use super::whole::WholeSession;
-use crate::{Target, managed, network};
+use crate::network::{self, Encryption, Server};
+use crate::{Target, managed};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
 };
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 
 /// How etcd is reached.
 pub(crate) const TARGET: Target = Target {
-    schemes: &["etcd"],
+    schemes: &["etcd", "etcds", "https"],
     title: "etcd, by reads and a comparing txn, or one txn by ?style=txn; without a URL, a private one",
     example: "etcd://user@host:2379,host:2379",
     open,
@@ -33,7 +37,11 @@ pub(super) const LINEARIZABLE: &str = "linearizable-reads";
 pub(super) const SERIALIZABLE: &str = "serializable-reads";
 
 fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
-    if address.is_bare { managed::etcd::open() } else { open_at(address) }
+    if address.is_bare && address.scheme == "etcd" {
+        managed::etcd::open()
+    } else {
+        open_at(address)
+    }
 }
 
 /// Opens servers that exist.
@@ -47,18 +55,11 @@ pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
             )));
         }
     };
-    if let Some((name, _)) = address.options.iter().find(|option| option.0 != "style") {
-        return Err(Failure::Refused(format!("expected the option style, found {name}")));
-    }
-    let mut servers: Vec<(String, u16)> =
-        address.hosts.iter().map(|host| host.with_port(DEFAULT_PORT)).collect();
-    if servers.is_empty() {
-        servers.push(("127.0.0.1".to_owned(), DEFAULT_PORT));
-    }
-    let endpoint = |(host, port): &(String, u16)| Endpoint {
-        name: format!("{host}:{port}"),
-        access: Access::ReadWrite,
-    };
+    network::refuse_other_options(address, &["style"])?;
+    let is_plain = address.scheme == "etcd";
+    let encryption = if is_plain { Encryption::Never } else { Encryption::Always };
+    let servers = Server::all(address, DEFAULT_PORT, encryption)?;
+    let endpoint = |server: &Server| Endpoint { name: server.name(), access: Access::ReadWrite };
     let mut etcd = Etcd {
         endpoints: servers.iter().map(endpoint).collect(),
         servers,
@@ -83,7 +84,7 @@ pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
 }
 
 struct Etcd {
-    servers: Vec<(String, u16)>,
+    servers: Vec<Server>,
     endpoints: Vec<Endpoint>,
     login: Option<(String, String)>,
     version: String,
@@ -111,8 +112,7 @@ fn end_of(prefix: &str) -> String {
 
 impl Etcd {
     fn connection(&self, endpoint: usize) -> Result<Connection, Failure> {
-        let (host, port) = &self.servers[endpoint];
-        let mut connection = Connection::open(host, *port)?;
+        let mut connection = Connection::open(&self.servers[endpoint])?;
         if let Some((user, password)) = &self.login {
             let message = json!({ "name": user, "password": password });
             let answer = asked(&mut connection, "/v3/auth/authenticate", &message)?;
@@ -183,6 +183,11 @@ impl Database for Etcd {
             }
             Style::Whole => Box::new(WholeSession::new(connection, &self.prefix, is_local)),
         })
+    }
+
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        self.servers[endpoint].reroute(address);
+        Ok(())
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -1,11 +1,10 @@
 //! As much of HTTP/1.1 as etcd's gateway needs: one request after another on a connection
 //! that stays open.
 
-use crate::network;
+use crate::network::{Server, Stream};
 use isolde_harness::Failure;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 
 /// Bytes of a line of the head, and of the body.
 const LINE_MAX: u64 = 1 << 16;
@@ -15,7 +14,7 @@ const BODY_MAX: u64 = 1 << 26;
 pub(super) struct Connection {
     host: String,
     token: Option<String>,
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
 }
 
 /// What the server answered.
@@ -25,13 +24,9 @@ pub(super) struct Answered {
 }
 
 impl Connection {
-    pub(super) fn open(host: &str, port: u16) -> Result<Connection, Failure> {
-        let stream = network::connect(host, port)?;
-        Ok(Connection {
-            host: format!("{host}:{port}"),
-            token: None,
-            reader: BufReader::new(stream),
-        })
+    pub(super) fn open(server: &Server) -> Result<Connection, Failure> {
+        let reader = BufReader::new(server.connect()?);
+        Ok(Connection { host: server.name(), token: None, reader })
     }
 
     /// Sends this token from now on.
@@ -50,7 +45,9 @@ impl Connection {
             token.unwrap_or_default(),
             body.len()
         );
-        self.reader.get_mut().write_all(request.as_bytes())?;
+        let stream = self.reader.get_mut();
+        stream.write_all(request.as_bytes())?;
+        stream.flush()?;
         read(&mut self.reader)
     }
 }

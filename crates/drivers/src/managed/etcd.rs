@@ -1,7 +1,7 @@
 //! A private etcd: one server on loopback, or a cluster of three.
 
-use super::Managed;
 use super::server::{Home, Server, free_ports, program};
+use super::{Managed, Servers};
 use crate::Target;
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
@@ -59,5 +59,5 @@ fn serve(count: usize) -> Result<Box<dyn Database>, Failure> {
     let address = format!("etcd://{}", hosts.join(","));
     let address = Address::parse(&address).expect("an address");
     let database = servers[0].wait_until(LIMIT, || crate::etcd::open_at(&address))?;
-    Ok(Box::new(Managed { database, servers, home }))
+    Ok(Box::new(Managed { database, servers: Servers(servers), home }))
 }

@@ -4,9 +4,9 @@
 //! The first node begins the cluster; the others join it one after the other, and copy its
 //! files by rsync.
 
-use super::Managed;
 use super::mariadb::{LIMIT, address, create, serve};
 use super::server::{Home, Server, free_ports};
+use super::{Managed, Servers};
 use isolde_harness::{Database, Failure};
 use std::path::Path;
 use std::process::Command;
@@ -67,7 +67,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     }
     let clients: Vec<u16> = ports.iter().map(|ports| ports.clients).collect();
     let database = crate::mysql::open_at(&address("galera", &clients))?;
-    Ok(Box::new(Managed { database, servers, home }))
+    Ok(Box::new(Managed { database, servers: Servers(servers), home }))
 }
 
 /// The command that starts the node of this number.

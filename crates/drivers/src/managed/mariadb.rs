@@ -1,7 +1,7 @@
 //! A private MariaDB: one server on loopback, whose data survives nothing.
 
-use super::Managed;
 use super::server::{Home, free_ports, program};
+use super::{Managed, Servers};
 use isolde_harness::{Address, Database, Failure};
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let mut server = home.start("mariadbd", serve(&home, "mariadbd", &data, port)?)?;
     let database =
         server.wait_until(LIMIT, || crate::mysql::open_at(&address("mariadb", &[port])))?;
-    Ok(Box::new(Managed { database, servers: vec![server], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))
 }
 
 /// Creates the files of a server.

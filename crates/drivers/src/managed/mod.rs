@@ -17,7 +17,7 @@ pub(crate) mod redis;
 pub(crate) mod server;
 
 use isolde_harness::{
-    Claim, Database, Endpoint, Failure, Fault, Needs, RequestKind, Session, Style,
+    Claim, Database, Endpoint, Evidence, Failure, Fault, Needs, RequestKind, Session, Style,
 };
 use server::{Home, Server};
 use std::net::SocketAddr;
@@ -35,9 +35,21 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// tables, and the folder outlives the servers. Each endpoint is the server of its number.
 pub(crate) struct Managed {
     pub(crate) database: Box<dyn Database>,
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Servers,
     #[expect(dead_code, reason = "held until the end")]
     pub(crate) home: Home,
+}
+
+/// Servers that end in the opposite order of their start: what follows another one need not
+/// see it end.
+pub(crate) struct Servers(pub(crate) Vec<Server>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        while let Some(server) = self.0.pop() {
+            drop(server);
+        }
+    }
 }
 
 impl Database for Managed {
@@ -79,11 +91,11 @@ impl Database for Managed {
 
     fn expect_faults(&mut self, faults: &[Fault]) -> Result<(), Failure> {
         let ends = |fault: &&Fault| matches!(fault, Fault::Kill | Fault::Restart);
-        if let Some(fault) = faults.iter().find(ends).filter(|_| self.servers.len() > 1) {
+        if let Some(fault) = faults.iter().find(ends).filter(|_| self.servers.0.len() > 1) {
             return Err(Failure::Refused(format!(
                 "expected pause or partition for {} servers, found {}: one that ends may not find \
                  the others again",
-                self.servers.len(),
+                self.servers.0.len(),
                 fault.name()
             )));
         }
@@ -91,7 +103,7 @@ impl Database for Managed {
             return Ok(());
         }
         let endpoints: Vec<Endpoint> = self.database.endpoints().to_vec();
-        for (number, (endpoint, server)) in endpoints.iter().zip(&mut self.servers).enumerate() {
+        for (number, (endpoint, server)) in endpoints.iter().zip(&mut self.servers.0).enumerate() {
             let address: SocketAddr = endpoint.name.parse().map_err(|_| {
                 Failure::Refused(format!("connections to {} cannot be cut", endpoint.name))
             })?;
@@ -102,7 +114,7 @@ impl Database for Managed {
     }
 
     fn disturb(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
-        let server = &self.servers[endpoint];
+        let server = &self.servers.0[endpoint];
         match fault {
             Fault::Kill => server.kill(),
             Fault::Pause => server.pause(),
@@ -113,7 +125,7 @@ impl Database for Managed {
     }
 
     fn recover(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
-        let server = &self.servers[endpoint];
+        let server = &self.servers.0[endpoint];
         match fault {
             Fault::Pause => server.resume(),
             Fault::Partition => server.proxy().expect("faults are expected").mend(),
@@ -137,6 +149,10 @@ impl Database for Managed {
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        self.database.evidence()
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

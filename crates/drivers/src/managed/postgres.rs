@@ -1,7 +1,7 @@
 //! A private PostgreSQL: one server on loopback, whose data survives nothing.
 
-use super::Managed;
 use super::server::{Home, Server, free_ports, program};
+use super::{Managed, Servers};
 use isolde_harness::{Address, Database, Failure};
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,7 +46,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let home = Home::new("postgres", &["postgres"])?;
     let port = free_ports(1)?[0];
     let (server, database) = start(&home, port, Commits::Alone)?;
-    Ok(Box::new(Managed { database, servers: vec![server], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))
 }
 
 /// Starts a primary.
@@ -65,15 +65,24 @@ pub(super) fn start(
         Commits::Replicated => "synchronous_standby_names = '*'",
     };
     home.write("data/postgresql.auto.conf", &format!("{SETTINGS}{waits}\n"))?;
-    let mut server = serve(home, "postgres", &data, port)?;
+    let mut server = serve(home, "postgres", &data, port, None)?;
     let database = server.wait_until(LIMIT, || crate::postgres::open_at(&address(&[port])))?;
     Ok((server, database))
 }
 
-/// Starts a server of these files.
-pub(super) fn serve(home: &Home, name: &str, data: &PathBuf, port: u16) -> Result<Server, Failure> {
+/// Starts a server of these files, with one more setting if there is one.
+pub(super) fn serve(
+    home: &Home,
+    name: &str,
+    data: &PathBuf,
+    port: u16,
+    setting: Option<&str>,
+) -> Result<Server, Failure> {
     let mut serve = Command::new(tool("postgres")?);
     serve.arg("-D").arg(data).arg("-p").arg(port.to_string());
+    if let Some(setting) = setting {
+        serve.args(["-c", setting]);
+    }
     home.start(name, serve)
 }
 

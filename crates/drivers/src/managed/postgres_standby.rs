@@ -1,9 +1,9 @@
 //! A private PostgreSQL with a standby: two servers, of which the second follows the first
 //! and is read.
 
-use super::Managed;
 use super::postgres::{Commits, address, serve, start, tool};
 use super::server::{Home, free_ports};
+use super::{Managed, Servers};
 use crate::Target;
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
@@ -20,6 +20,10 @@ pub(crate) const TARGET: Target = Target {
 /// How long copying and starting may take on a busy machine.
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// Commits are replayed that much later than they were made, one by one as they were made:
+/// what came in one piece would be seen all at once.
+const DELAY: &str = "recovery_min_apply_delay=50ms";
+
 fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
     if !address_of_user.is_bare {
         return Err(Failure::Refused(
@@ -30,8 +34,8 @@ fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
     }
     let home = Home::new("postgres", &["postgres"])?;
     let ports = free_ports(2)?;
-    // While they wait for the standby, commits overtake each other: they become visible
-    // in another order than they have in the log, which the standby follows.
+    // Commits that wait for the standby are overtaken by those that do not: they become
+    // visible in another order than they have in the log, which the standby follows.
     let (primary, alone) = start(&home, ports[0], Commits::Replicated)?;
     drop(alone);
     let data = home.path().join("standby");
@@ -50,8 +54,9 @@ fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
         "--no-sync",
     ]);
     home.run("pg_basebackup", copy, LIMIT)?;
-    let mut standby = serve(&home, "standby", &data, ports[1])?;
-    let database = standby.wait_until(LIMIT, || crate::postgres::open_at(&address(&ports)))?;
-    // The standby first: it need not see its primary end.
-    Ok(Box::new(Managed { database, servers: vec![standby, primary], home }))
+    let mut standby = serve(&home, "standby", &data, ports[1], Some(DELAY))?;
+    let mut address = address(&ports);
+    address.options.push(("synchronous_commit".to_owned(), "alternating".to_owned()));
+    let database = standby.wait_until(LIMIT, || crate::postgres::open_at(&address))?;
+    Ok(Box::new(Managed { database, servers: Servers(vec![primary, standby]), home }))
 }

@@ -1,7 +1,7 @@
 //! A private Redis: one server on loopback, or one and a replica that is read.
 
-use super::Managed;
 use super::server::{Home, Server, free_ports, program};
+use super::{Managed, Servers};
 use crate::Target;
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let port = free_ports(1)?[0];
     let mut server = serve(&home, "redis", port, None)?;
     let database = server.wait_until(LIMIT, || crate::redis::open_at(&address(&[port])))?;
-    Ok(Box::new(Managed { database, servers: vec![server], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))
 }
 
 fn open_with_replica(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
@@ -41,16 +41,18 @@ fn open_with_replica(address_of_user: &Address) -> Result<Box<dyn Database>, Fai
     let mut replica = serve(&home, "replica", ports[1], Some(ports[0]))?;
     replica.wait_until(LIMIT, || crate::redis::follows("127.0.0.1", ports[1]))?;
     let database = crate::redis::open_at(&address(&ports))?;
-    Ok(Box::new(Managed { database, servers: vec![replica, primary], home }))
+    Ok(Box::new(Managed { database, servers: Servers(vec![primary, replica]), home }))
 }
 
-/// Starts a server, which follows the one at another port if there is one. What survives
-/// a crash is not what is tested.
+/// Starts a server, which follows the one at another port if there is one. What survives a
+/// crash of the machine is not what is tested; a server that is killed loses nothing, because
+/// it answers after it has written, and what was written is the system's to keep.
 fn serve(home: &Home, name: &str, port: u16, primary: Option<u16>) -> Result<Server, Failure> {
     let mut serve = Command::new(program("redis-server", &["/usr/local/bin"], "redis-server")?);
     serve.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-    serve.args(["--save", "", "--appendonly", "no", "--daemonize", "no"]);
+    serve.args(["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no"]);
     serve.arg("--dbfilename").arg(format!("{name}.rdb"));
+    serve.arg("--appenddirname").arg(format!("{name}.append"));
     if let Some(primary) = primary {
         serve.args(["--replicaof", &format!("127.0.0.1 {primary}")]);
     } else {

@@ -6,14 +6,17 @@
 
 use super::claims::{Flavour, Servers};
 use super::errors::{connecting, described, failure};
+use super::recover::Decoding;
 use super::tls::Tls;
 use crate::sql::{SUPPORTED, Stage, Tables};
+use crate::tls::OPTIONS;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
-    Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
+    RequestKind, Session,
 };
 use postgres::{Client, Config, Statement};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
@@ -26,8 +29,29 @@ const REPLAY_LIMIT: Duration = Duration::from_secs(20);
 const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '10s'; \
                         SET idle_in_transaction_session_timeout = '60s'";
 
-/// Options of an address that mean something here.
-const OPTIONS: &[&str] = &["sslmode", "sslrootcert"];
+/// The option that says what the commits of a session wait for, and what it may be.
+const WAITS_OPTION: &str = "synchronous_commit";
+
+/// What commits wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// What the server says.
+    AsConfigured,
+    /// Every second session does not wait for standbys, the others do.
+    Alternating,
+}
+
+impl Waits {
+    fn of(address: &Address) -> Result<Waits, Failure> {
+        match address.option(WAITS_OPTION) {
+            None => Ok(Waits::AsConfigured),
+            Some("alternating") => Ok(Waits::Alternating),
+            Some(other) => Err(Failure::Refused(format!(
+                "expected {WAITS_OPTION} to be alternating, found `{other}`"
+            ))),
+        }
+    }
+}
 
 /// Opens the database at this address, or starts a server of our own if there is none.
 pub(super) fn open(
@@ -52,11 +76,10 @@ pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
 }
 
 fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Database>, Failure> {
-    if let Some((name, _)) =
-        address.options.iter().find(|option| !OPTIONS.contains(&option.0.as_str()))
-    {
+    let is_known = |name: &str| OPTIONS.contains(&name) || name == WAITS_OPTION;
+    if let Some((name, _)) = address.options.iter().find(|option| !is_known(&option.0)) {
         return Err(Failure::Refused(format!(
-            "expected one of the options {} in the address, found `{name}`",
+            "expected one of the options {}, {WAITS_OPTION} in the address, found `{name}`",
             OPTIONS.join(", ")
         )));
     }
@@ -91,6 +114,8 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
         servers,
         endpoints,
         tls,
+        waits: Waits::of(address)?,
+        sessions: AtomicUsize::new(0),
         tables: Tables::default(),
     }))
 }
@@ -144,6 +169,9 @@ struct Postgres {
     /// One for each server.
     endpoints: Vec<Endpoint>,
     tls: Tls,
+    waits: Waits,
+    /// How many sessions there were.
+    sessions: AtomicUsize,
     tables: Tables,
 }
 
@@ -244,6 +272,13 @@ impl Database for Postgres {
 
     fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
         let mut client = self.servers[endpoint].connect(&self.tls)?;
+        // The sessions of two servers alternate too, so two each.
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
+        if self.waits == Waits::Alternating && number / self.servers.len() % 2 == 1 {
+            client
+                .batch_execute("SET synchronous_commit = local")
+                .map_err(|error| failure(&error, Stage::Statement))?;
+        }
         let level = isolation.replace('-', " ");
         let statements = Statements::new(&mut client, &self.tables)
             .map_err(|error| failure(&error, Stage::Statement))?;
@@ -255,6 +290,16 @@ impl Database for Postgres {
         let server = &mut self.servers[endpoint];
         (server.host, server.port) = (address.ip().to_string(), address.port());
         Ok(())
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if self.flavour.name != "PostgreSQL" {
+            return Err(Failure::Refused(format!(
+                "expected PostgreSQL itself for --white-box, found {}, whose log is another",
+                self.flavour.name
+            )));
+        }
+        Ok(Box::new(Decoding::begin(self.primary()?, &self.tables)?))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -5,20 +5,24 @@
 //! changed. With `?style=lua` a whole transaction is one script. Either way everything
 //! happens at one moment on one server.
 //!
+//! `rediss://` is the same with encrypted connections.
+//!
 //! Replicas get everything in the same order, but later: who reads there sees the past.
 
 use super::errors::{lost, unexpected};
 use super::protocol::{Connection, Reply};
 use super::{script::ScriptSession, watch::WatchSession};
-use crate::{Target, managed, network};
+use crate::network::{self, Encryption, Server};
+use crate::{Target, managed};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
 };
+use std::net::SocketAddr;
 
 /// How Redis is reached.
 pub(crate) const TARGET: Target = Target {
-    schemes: &["redis"],
+    schemes: &["redis", "rediss"],
     title: "Redis, with WATCH and MULTI, or scripts by ?style=lua; without a URL, a private one",
     example: "redis://user@host:6379,replica:6379/0",
     open,
@@ -27,7 +31,11 @@ pub(crate) const TARGET: Target = Target {
 const DEFAULT_PORT: u16 = 6379;
 
 fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
-    if address.is_bare { managed::redis::open() } else { open_at(address) }
+    if address.is_bare && address.scheme == "redis" {
+        managed::redis::open()
+    } else {
+        open_at(address)
+    }
 }
 
 /// Opens servers that exist.
@@ -37,7 +45,7 @@ pub(crate) fn open_at(address: &Address) -> Result<Box<dyn Database>, Failure> {
 
 /// Whether a replica has caught up with its primary.
 pub(crate) fn follows(host: &str, port: u16) -> Result<(), Failure> {
-    let mut connection = Connection::open(host, port)?;
+    let mut connection = Connection::open(&Server::plain(host, port))?;
     let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
     match &role {
         Reply::Several(Some(parts))
@@ -51,7 +59,7 @@ pub(crate) fn follows(host: &str, port: u16) -> Result<(), Failure> {
 
 struct Redis {
     login: Login,
-    servers: Vec<(String, u16)>,
+    servers: Vec<Server>,
     endpoints: Vec<Endpoint>,
     version: String,
     claims: Vec<Claim>,
@@ -78,9 +86,7 @@ impl Redis {
                 )));
             }
         };
-        if let Some((name, _)) = address.options.iter().find(|option| option.0 != "style") {
-            return Err(Failure::Refused(format!("expected the option style, found {name}")));
-        }
+        network::refuse_other_options(address, &["style"])?;
         let database = match address.path.as_str() {
             "" => 0,
             number => number.parse().map_err(|_| {
@@ -89,11 +95,9 @@ impl Redis {
         };
         let login =
             Login { user: address.user.clone(), password: address.password.clone(), database };
-        let mut servers: Vec<(String, u16)> =
-            address.hosts.iter().map(|host| host.with_port(DEFAULT_PORT)).collect();
-        if servers.is_empty() {
-            servers.push(("127.0.0.1".to_owned(), DEFAULT_PORT));
-        }
+        let is_encrypted = address.scheme == "rediss";
+        let encryption = if is_encrypted { Encryption::Always } else { Encryption::Never };
+        let servers = Server::all(address, DEFAULT_PORT, encryption)?;
         let mut redis = Redis {
             login,
             servers,
@@ -118,9 +122,8 @@ impl Redis {
                 }
                 other => return Err(unexpected(other)),
             };
-            let (host, port) = &self.servers[place];
             self.endpoints.push(Endpoint {
-                name: format!("{host}:{port}"),
+                name: self.servers[place].name(),
                 access: if is_primary { Access::ReadWrite } else { Access::ReadOnly },
             });
             if place == 0 {
@@ -135,13 +138,13 @@ impl Redis {
     }
 
     fn connection(&self, endpoint: usize) -> Result<Connection, Failure> {
-        let (host, port) = &self.servers[endpoint];
-        let mut connection = Connection::open(host, *port)?;
+        let server = &self.servers[endpoint];
+        let mut connection = Connection::open(server)?;
         let mut command = |parts: &[&str]| -> Result<(), Failure> {
             match connection.call(parts).map_err(|error| lost(&error))? {
                 Reply::Error(message) => {
                     // The message of a refused login does not repeat it.
-                    Err(Failure::Refused(format!("Redis at {host}:{port} answered: {message}")))
+                    Err(Failure::Refused(format!("Redis at {} answered: {message}", server.name())))
                 }
                 _ => Ok(()),
             }
@@ -262,6 +265,11 @@ impl Database for Redis {
             Style::Interactive => Box::new(WatchSession::new(connection, &self.prefix)),
             Style::Whole => Box::new(ScriptSession::new(connection, &self.prefix)),
         })
+    }
+
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        self.servers[endpoint].reroute(address);
+        Ok(())
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

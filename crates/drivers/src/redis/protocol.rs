@@ -1,9 +1,8 @@
 //! Redis's protocol, as far as it is needed: commands, and replies of its second version.
 
-use crate::network;
+use crate::network::{Server, Stream};
 use isolde_harness::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 
 /// What the server replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +25,13 @@ const LENGTH_MAX: usize = 1 << 24;
 
 /// A connection to one server.
 pub(super) struct Connection {
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
     out: Vec<u8>,
 }
 
 impl Connection {
-    pub(super) fn open(host: &str, port: u16) -> Result<Connection, Failure> {
-        let stream = network::connect(host, port)?;
-        Ok(Connection { reader: BufReader::new(stream), out: Vec::new() })
+    pub(super) fn open(server: &Server) -> Result<Connection, Failure> {
+        Ok(Connection { reader: BufReader::new(server.connect()?), out: Vec::new() })
     }
 
     /// Adds a command to those that the next [`Connection::flush`] sends.
@@ -49,7 +47,8 @@ impl Connection {
 
     /// Sends the commands.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        let sent = self.reader.get_mut().write_all(&self.out);
+        let stream = self.reader.get_mut();
+        let sent = stream.write_all(&self.out).and_then(|()| stream.flush());
         self.out.clear();
         sent
     }
