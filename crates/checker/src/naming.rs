@@ -11,7 +11,7 @@
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{History, TxnId};
+use isolde_history::{History, OpId, OpKind, TxnId};
 
 /// How often a cycle is turned until no edge of it says that something was overwritten.
 const TURNS_MAX: usize = 16;
@@ -125,12 +125,14 @@ enum Needs {
 
 /// The edges of a cycle, with the path that it follows from in place of a version order that
 /// follows from one.
-fn raw(edges: &[Edge]) -> Vec<&Edge> {
+fn raw<'a>(history: &History, edges: &'a [Edge]) -> Vec<&'a Edge> {
     let mut raw = Vec::new();
     let mut open: Vec<&Edge> = edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
         match &edge.reason {
-            Reason::WritersApart { because, .. } if !because.is_empty() => {
+            Reason::WritersApart { because, .. }
+                if !because.is_empty() && !is_shown_by_list(history, edge) =>
+            {
                 open.extend(because.iter().rev());
             }
             _ => raw.push(edge),
@@ -139,9 +141,24 @@ fn raw(edges: &[Edge]) -> Vec<&Edge> {
     raw
 }
 
+/// Whether the earlier writer read a list with its own element and without that of the later
+/// one: that shows the order of the two whatever the level.
+fn is_shown_by_list(history: &History, edge: &Edge) -> bool {
+    let Reason::WritersApart { key, because } = &edge.reason else { return false };
+    let [Edge { reason: Reason::AntiDependency { read, key: of, .. }, .. }] = &because[..] else {
+        return false;
+    };
+    if of != key || history.op(*read).kind != OpKind::ReadList {
+        return false;
+    }
+    let is_own = |op: OpId| history.op(op).kind.is_write() && history.op(op).key == *key;
+    let mut own = history.ops_of(edge.before).filter(|&op| is_own(op));
+    own.any(|op| history.list(*read).contains(&history.op(op).value))
+}
+
 impl Shape {
     fn of(history: &History, cycle: &Cycle) -> Shape {
-        let edges = raw(&cycle.edges);
+        let edges = raw(history, &cycle.edges);
         let next = |place: usize| edges[(place + 1) % edges.len()];
         let mut needs = Needs::Nothing;
         let mut open: Vec<&Edge> = edges.clone();

@@ -144,6 +144,21 @@ fn the_lost_update_in_galera_comes_out_as_drawn() {
     );
 }
 
+/// As the paper on Elle tells it: one transaction missed an append, the next saw it and
+/// appended elsewhere before the first did.
+#[test]
+fn the_example_of_elle_is_a_read_skew() {
+    let path = Path::new(DATA).join("elle/paper-example.edn");
+    if !path.exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let report = report_of(&path);
+    let level = report.levels.iter().find(|level| !level.anomalies.is_empty()).expect("one");
+    let elle = level.anomalies[0].scenario.names.elle.as_deref();
+    assert_eq!(elle, Some("G-single-item"));
+}
+
 #[test]
 fn real_time_behind_an_order_of_versions_is_no_dirty_write() {
     assert_eq!(

@@ -112,12 +112,7 @@ impl Outcome {
         let (mut report, mut gated) = (of(&all), of(&gate));
         let gate: Vec<Gate> =
             gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
-        for (gate, level) in gate.iter().zip(&run.levels) {
-            if let Some(text) = &gate.documented {
-                report.note_documented(*level, text);
-                gated.note_documented(*level, text);
-            }
-        }
+        note_documented(&gate, [&mut report, &mut gated]);
         let explained = to_text(&gated, Detail::Full, None);
         Ok(Outcome {
             schema: 1,
@@ -229,6 +224,17 @@ impl Outcome {
             writeln!(out, "{}", bank.to_text()).expect("a string grows");
         }
         out.push('\n');
+    }
+}
+
+/// Says beside the violations of a gate what the database documents of them.
+fn note_documented(gates: &[Gate], reports: [&mut Report; 2]) {
+    for report in reports {
+        for gate in gates {
+            if let (Some(level), Some(text)) = (Level::parse(gate.level), &gate.documented) {
+                report.note_documented(level, text);
+            }
+        }
     }
 }
 

@@ -144,7 +144,7 @@ fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> Stri
             if *of == key && because.is_empty() =>
         {
             let content = prose.content(*read, key);
-            format!("{before} read {content}, which {after} had not changed, and replaced it first")
+            format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
         }
         _ => format!(
             "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
