@@ -333,7 +333,7 @@ fn checked(
 
 /// Decides violated levels again without the version orders that a database gave, to tell a
 /// level that is violated outright from an order that does not show it.
-fn without_given(
+pub(crate) fn without_given(
     history: History,
     decided: &[Decided],
     (limits, options): (&Limits<'_>, Options),

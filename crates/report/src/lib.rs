@@ -252,6 +252,14 @@ impl Report {
         };
         report.without_given = Some(verdict.name());
     }
+
+    /// Takes these notes over from a report on the same history.
+    pub fn take_without_given(&mut self, other: &Report) {
+        for report in &mut self.levels {
+            let same = other.levels.iter().find(|it| it.level == report.level);
+            report.without_given = same.and_then(|it| it.without_given);
+        }
+    }
 }
 
 fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {

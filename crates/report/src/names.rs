@@ -124,7 +124,7 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::ReadBeforeWrite, "read before write", elle("G1c-realtime"),
         "A value was seen before anybody had sent it: clocks are off, or the recording is."),
     row(AnomalyKind::StaleRead, "stale read", elle("G-single-item-realtime"), STALE),
-    row(AnomalyKind::CompareAndSetTwice, "compare-and-set succeeded twice", names("P4", "lost-update"),
+    row(AnomalyKind::CompareAndSetTwice, "compare-and-set succeeded twice", elle("lost-update"),
         "Two clients both took the same lock, number or turn, and both were told that they had it."),
     row(AnomalyKind::UnexplainedOperation, "operation that nothing explains", BOTH_NONE,
         "The object answered as no single copy of it could have: whoever relies on one truth is misled."),
