@@ -191,11 +191,11 @@ fn again(subject: &Subject, history: Option<&str>) -> Vec<String> {
 }
 
 fn read_me(again: &[String]) -> String {
-    let again: String = again.iter().map(|command| format!("  {command}\n")).collect();
+    let again = again.join("\n  ");
     format!(
         "A violation or verdict found by isolde {}, packed by `isolde bundle`.\n\n\
          Open the archive as it is:\n\n  isolde report THIS.tar.gz -o page.html\n\n\
-         Repeat it, in the folder where the archive was unpacked:\n\n{again}",
+         Repeat it, in the folder where the archive was unpacked:\n\n  {again}\n",
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -116,12 +116,13 @@ fn decoded(path: &str) -> Option<String> {
 
 /// A name as one part of a path.
 pub(crate) fn encoded(name: &str) -> String {
+    use std::fmt::Write;
     let mut out = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            write!(out, "%{byte:02X}").expect("a string grows");
         }
     }
     out

@@ -79,13 +79,11 @@ impl Opening<'_> {
         let name = history.with_file_name(RUN_FILE).display().to_string();
         let report = run.as_object_mut().and_then(|run| run.remove("report")).unwrap_or_default();
         refuse_other_schema(&report).map_err(|message| ReadError::new(&name, message))?;
-        let (read, source) = match history.is_file() {
-            false => (None, None),
-            true => {
-                let (read, _) = format::read_detected(format::open(history)?, self.options())?;
-                (Some(read), Some(history.to_owned()))
-            }
-        };
+        let (mut read, mut source) = (None, None);
+        if history.is_file() {
+            read = Some(format::read_detected(format::open(history)?, self.options())?.0);
+            source = Some(history.to_owned());
+        }
         Ok(Subject { report, run: Some(run), history: read, source })
     }
 

@@ -1,6 +1,6 @@
 //! A real browser without a window, driven over its debugging pipe.
 //!
-//! Debian's Chromium speaks the DevTools protocol on file descriptors 3 and 4: messages of JSON,
+//! Debian's Chromium speaks its debugging protocol on file descriptors 3 and 4: messages of JSON,
 //! each ended by a zero byte. A shell makes standard input and output of them.
 
 use crate::install::{self, Needed};
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Screenshots go to the folder that this names, if it is set.
 const SCREENSHOTS: &str = "ISOLDE_SCREENSHOTS";
 
@@ -88,13 +88,15 @@ impl Browser {
             "Target.attachToTarget",
             json!({"targetId": target["targetId"], "flatten": true}),
         );
-        self.session = attached["sessionId"].as_str().expect("a session").to_owned();
+        let session = attached["sessionId"].as_str().expect("a session");
+        session.clone_into(&mut self.session);
         for domain in ["Runtime", "Page", "Log", "Network"] {
             self.call(&format!("{domain}.enable"), json!({}));
         }
     }
 
     /// Calls a method of the protocol.
+    #[expect(clippy::needless_pass_by_value, reason = "calls read better")]
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;

@@ -138,13 +138,13 @@ fn hostile_strings_are_text_and_run_nothing() {
         "javascript:alert(1)",
         "\\u003cscript\\u003e",
     ];
-    let mut history = String::new();
+    let mut lines: Vec<String> = Vec::new();
     for (place, text) in hostile.iter().enumerate() {
         let quoted = format!("{text:?}");
-        history.push_str(&format!("A{place}: r({quoted},nil) w(y{place},{quoted})\n"));
-        history.push_str(&format!("B{place}: r(y{place},nil) w({quoted},{quoted})\n"));
+        lines.push(format!("A{place}: r({quoted},nil) w(y{place},{quoted})\n"));
+        lines.push(format!("B{place}: r(y{place},nil) w({quoted},{quoted})\n"));
     }
-    let Some((_folder, mut browser)) = opened(&history) else { return };
+    let Some((_folder, mut browser)) = opened(&lines.concat()) else { return };
     browser.value(
         "[...document.querySelectorAll('#tabs button, .step > .head')].forEach((it) => it.click())",
     );
