@@ -6,6 +6,7 @@
 
 mod bars;
 mod choices;
+mod explained;
 mod growth;
 mod hidden;
 mod workload;
@@ -57,6 +58,8 @@ enum Part {
     Bars,
     /// Faults hidden in large histories
     Hidden,
+    /// Explanations of such faults
+    Explained,
     /// How many choices are left before and after saturation
     Choices,
     /// Histories that double
@@ -73,9 +76,10 @@ struct Bench<'a> {
 /// Writes one part of the page.
 type Writer = fn(&Bench<'_>, &mut String) -> Result<(), String>;
 
-const PARTS: [(Part, Writer); 4] = [
+const PARTS: [(Part, Writer); 5] = [
     (Part::Bars, bars::write),
     (Part::Hidden, hidden::write),
+    (Part::Explained, explained::write),
     (Part::Choices, choices::write),
     (Part::Growth, growth::write),
 ];

@@ -38,6 +38,7 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
             "# Benchmarks of the strong levels",
             "## Bars",
             "## Hidden faults",
+            "## Explaining hidden faults",
             "## Choices",
             "## Growth",
         ]
@@ -52,6 +53,7 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
         })
         .collect();
     assert_eq!(wrong, Vec::<&str>::new());
-    // Headers, 24 bars, 16 checks around hidden faults, 4 counts, 3 times 2 sizes.
-    assert_eq!(text.lines().filter(rows).count(), 4 + 24 + 16 + 4 + 6);
+    // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 3 times
+    // 2 sizes.
+    assert_eq!(text.lines().filter(rows).count(), 5 + 24 + 16 + 6 + 6 + 6);
 }

@@ -73,6 +73,10 @@ pub enum AnomalyKind {
     ResultSetMismatch,
     /// Version orders contradict each other (G0).
     DirtyWrite,
+    /// The same, with session order.
+    SessionDirtyWrite,
+    /// The same, with real time.
+    RealTimeDirtyWrite,
     /// Transactions read from each other in a circle (G1c).
     CircularInformationFlow,
     /// The same, with session order.
@@ -109,6 +113,8 @@ pub enum AnomalyKind {
     RealTimeLongFork,
     /// Each of two transactions missed what the other wrote (G2-item).
     WriteSkew,
+    /// Two writers fit in either order, and a transaction that only reads in neither.
+    ReadOnlyTransactionAnomaly,
     /// A cycle in which transactions missed each other's writes (G2-item).
     AntiDependencyCycle,
     /// The same, with session order.
@@ -158,11 +164,12 @@ pub static FOUND_BY_READING: &[FoundByReading] = &[
 impl AnomalyKind {
     /// All of them.
     #[rustfmt::skip]
-    pub const ALL: [AnomalyKind; 39] = [
+    pub const ALL: [AnomalyKind; 42] = [
         AnomalyKind::ThinAirRead, AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead,
         AnomalyKind::FutureRead, AnomalyKind::NotMyOwnWrite, AnomalyKind::NotMyLastWrite,
         AnomalyKind::NonRepeatableRead, AnomalyKind::DuplicateWrite, AnomalyKind::DuplicateElements,
         AnomalyKind::IncompatibleOrder, AnomalyKind::ResultSetMismatch, AnomalyKind::DirtyWrite,
+        AnomalyKind::SessionDirtyWrite, AnomalyKind::RealTimeDirtyWrite,
         AnomalyKind::CircularInformationFlow, AnomalyKind::SessionCircularInformationFlow,
         AnomalyKind::ObservedTransactionVanishes, AnomalyKind::FracturedRead,
         AnomalyKind::MissedOwnWrite, AnomalyKind::NonMonotonicRead, AnomalyKind::NonMonotonicWrite,
@@ -170,7 +177,8 @@ impl AnomalyKind {
         AnomalyKind::RealTimeCircularInformationFlow, AnomalyKind::LostUpdate,
         AnomalyKind::ReadSkew, AnomalyKind::SessionReadSkew, AnomalyKind::RealTimeReadSkew,
         AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork,
-        AnomalyKind::WriteSkew, AnomalyKind::AntiDependencyCycle,
+        AnomalyKind::WriteSkew, AnomalyKind::ReadOnlyTransactionAnomaly,
+        AnomalyKind::AntiDependencyCycle,
         AnomalyKind::SessionAntiDependencyCycle, AnomalyKind::RealTimeAntiDependencyCycle,
         AnomalyKind::PredicateAntiDependencyCycle, AnomalyKind::NoVersionOrder,
         AnomalyKind::ReadBeforeWrite, AnomalyKind::StaleRead, AnomalyKind::CompareAndSetTwice,
@@ -192,6 +200,8 @@ impl AnomalyKind {
             AnomalyKind::IncompatibleOrder => "incompatible-order",
             AnomalyKind::ResultSetMismatch => "result-set-mismatch",
             AnomalyKind::DirtyWrite => "dirty-write",
+            AnomalyKind::SessionDirtyWrite => "session-dirty-write",
+            AnomalyKind::RealTimeDirtyWrite => "real-time-dirty-write",
             AnomalyKind::CircularInformationFlow => "circular-information-flow",
             AnomalyKind::SessionCircularInformationFlow => "session-circular-information-flow",
             AnomalyKind::ObservedTransactionVanishes => "observed-transaction-vanishes",
@@ -210,6 +220,7 @@ impl AnomalyKind {
             AnomalyKind::SessionLongFork => "session-long-fork",
             AnomalyKind::RealTimeLongFork => "real-time-long-fork",
             AnomalyKind::WriteSkew => "write-skew",
+            AnomalyKind::ReadOnlyTransactionAnomaly => "read-only-transaction-anomaly",
             AnomalyKind::AntiDependencyCycle => "anti-dependency-cycle",
             AnomalyKind::SessionAntiDependencyCycle => "session-anti-dependency-cycle",
             AnomalyKind::RealTimeAntiDependencyCycle => "real-time-anti-dependency-cycle",
@@ -230,16 +241,20 @@ impl AnomalyKind {
             AnomalyKind::CircularInformationFlow => Some("G1c"),
             AnomalyKind::SessionCircularInformationFlow => Some("G1c-process"),
             AnomalyKind::DirtyWrite => Some("G0"),
+            AnomalyKind::SessionDirtyWrite => Some("G0-process"),
+            AnomalyKind::RealTimeDirtyWrite => Some("G0-realtime"),
             AnomalyKind::ObservedTransactionVanishes => Some("OTV"),
             AnomalyKind::RealTimeCircularInformationFlow => Some("G1c-realtime"),
             AnomalyKind::LostUpdate => Some("P4"),
             AnomalyKind::ReadSkew => Some("G-single"),
             AnomalyKind::SessionReadSkew => Some("G-single-process"),
-            AnomalyKind::RealTimeReadSkew => Some("G-single-realtime"),
+            AnomalyKind::RealTimeReadSkew | AnomalyKind::StaleRead => Some("G-single-realtime"),
             AnomalyKind::LongFork => Some("G-nonadjacent"),
             AnomalyKind::SessionLongFork => Some("G-nonadjacent-process"),
             AnomalyKind::RealTimeLongFork => Some("G-nonadjacent-realtime"),
-            AnomalyKind::WriteSkew | AnomalyKind::AntiDependencyCycle => Some("G2-item"),
+            AnomalyKind::WriteSkew
+            | AnomalyKind::ReadOnlyTransactionAnomaly
+            | AnomalyKind::AntiDependencyCycle => Some("G2-item"),
             AnomalyKind::SessionAntiDependencyCycle => Some("G2-item-process"),
             AnomalyKind::RealTimeAntiDependencyCycle => Some("G2-item-realtime"),
             AnomalyKind::PredicateAntiDependencyCycle => Some("G2"),
@@ -422,7 +437,11 @@ pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
     let kind = if has(|reason| matches!(reason, Reason::Overwritten { .. })) {
         broken_rule
     } else if has(|reason| matches!(reason, Reason::Session)) {
-        AnomalyKind::SessionCircularInformationFlow
+        if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
+            AnomalyKind::SessionCircularInformationFlow
+        } else {
+            AnomalyKind::SessionDirtyWrite
+        }
     } else if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
         AnomalyKind::CircularInformationFlow
     } else {
@@ -431,72 +450,7 @@ pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
     of_named_cycle(cycle, kind)
 }
 
-/// The same for a cycle of begins and commits: named by how many anti-dependencies it
-/// has and whether two of them meet, and by what else it needs.
-pub(crate) fn of_event_cycle(history: &History, cycle: Cycle) -> Anomaly {
-    let kind = kind_of_event_cycle(history, &cycle);
-    of_named_cycle(cycle, kind)
-}
-
-fn kind_of_event_cycle(history: &History, cycle: &Cycle) -> AnomalyKind {
-    let edges = &cycle.edges;
-    let is_anti = |edge: &Edge| {
-        matches!(edge.reason, Reason::AntiDependency { .. } | Reason::FirstVersion { .. })
-    };
-    let has = |test: fn(&Reason) -> bool| edges.iter().any(|edge| test(&edge.reason));
-    let real_time = has(|reason| matches!(reason, Reason::RealTime));
-    let session = has(|reason| matches!(reason, Reason::Session));
-    let by_condition = edges.iter().any(|edge| match edge.reason {
-        Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),
-        _ => false,
-    });
-    let anti = edges.iter().filter(|edge| is_anti(edge)).count();
-    let adjacent = (0..edges.len())
-        .any(|place| is_anti(&edges[place]) && is_anti(&edges[(place + 1) % edges.len()]));
-    let pick = |plain, in_session, in_real_time| match (real_time, session) {
-        (true, _) => in_real_time,
-        (_, true) => in_session,
-        _ => plain,
-    };
-    match anti {
-        0 if real_time => AnomalyKind::RealTimeCircularInformationFlow,
-        0 if session => AnomalyKind::SessionCircularInformationFlow,
-        0 if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) => {
-            AnomalyKind::CircularInformationFlow
-        }
-        0 => AnomalyKind::DirtyWrite,
-        _ if is_lost_update(edges) => AnomalyKind::LostUpdate,
-        1 => {
-            pick(AnomalyKind::ReadSkew, AnomalyKind::SessionReadSkew, AnomalyKind::RealTimeReadSkew)
-        }
-        _ if !adjacent => {
-            pick(AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork)
-        }
-        _ if by_condition => AnomalyKind::PredicateAntiDependencyCycle,
-        2 if edges.len() == 2 => AnomalyKind::WriteSkew,
-        _ => pick(
-            AnomalyKind::AntiDependencyCycle,
-            AnomalyKind::SessionAntiDependencyCycle,
-            AnomalyKind::RealTimeAntiDependencyCycle,
-        ),
-    }
-}
-
-/// Two transactions, each of which precedes the other because of the same key, which
-/// both write.
-fn is_lost_update(edges: &[Edge]) -> bool {
-    let key = |edge: &Edge| match edge.reason {
-        Reason::AntiDependency { key, .. }
-        | Reason::FirstVersion { key, .. }
-        | Reason::WritersApart { key, .. }
-        | Reason::Overwritten { key, .. } => Some(key),
-        Reason::Version(step) => Some(step.key),
-        _ => None,
-    };
-    edges.len() == 2 && key(&edges[0]).is_some() && key(&edges[0]) == key(&edges[1])
-}
-
-fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
+pub(crate) fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
     let mut txns = Vec::new();
     let mut add = |txn| {
         if txn != crate::verdict::INITIAL && !txns.contains(&txn) {
@@ -518,15 +472,4 @@ fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
         }
     }
     Anomaly { kind, txns, evidence: Evidence::Cycle(cycle) }
-}
-
-/// The anomaly of a history that no order of versions explains.
-pub(crate) fn of_cases(cases: Cases) -> Anomaly {
-    let mut txns: Vec<TxnId> = Vec::new();
-    for txn in cases.cycles.iter().flat_map(Cycle::txns) {
-        if !txns.contains(&txn) {
-            txns.push(txn);
-        }
-    }
-    Anomaly { kind: AnomalyKind::NoVersionOrder, txns, evidence: Evidence::Cases(cases) }
 }

@@ -81,6 +81,8 @@ pub struct Check<'a> {
     pub(crate) options: Options,
     shared: strong::Shared<'a>,
     verdicts: Vec<(Level, Verdict)>,
+    /// Levels that wait for the verdict of another.
+    deciding: Vec<Level>,
 }
 
 /// From so many transactions on, parallel snapshot isolation is asked for only if
@@ -130,7 +132,16 @@ impl<'a> Check<'a> {
         let found = found_by_reading(history, index);
         let options = Options::default();
         let shared = strong::Shared::default();
-        Check { history, index, limits, found, options, shared, verdicts: Vec::new() }
+        Check {
+            history,
+            index,
+            limits,
+            found,
+            options,
+            shared,
+            verdicts: Vec::new(),
+            deciding: Vec::new(),
+        }
     }
 
     /// The same with other options than the usual ones.
@@ -150,7 +161,9 @@ impl<'a> Check<'a> {
         if let Some((_, verdict)) = self.verdicts.iter().find(|known| known.0 == level) {
             return self.settled(level, verdict.clone());
         }
+        self.deciding.push(level);
         let verdict = self.decide_anew(level);
+        self.deciding.pop();
         self.verdicts.push((level, verdict.clone()));
         verdict
     }
@@ -234,6 +247,7 @@ impl<'a> Check<'a> {
         // histories satisfy.
         if level == Level::ParallelSnapshotIsolation
             && self.history.txn_count() >= STRONGER_FIRST_TXNS
+            && !self.deciding.contains(&Level::SnapshotIsolation)
             && matches!(self.decide(Level::SnapshotIsolation), Verdict::Satisfied(_))
         {
             return Verdict::Satisfied(Satisfied::Implied(Level::SnapshotIsolation));

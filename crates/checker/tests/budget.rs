@@ -3,6 +3,8 @@
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict};
 use isolde_harness::{Isolation, Parameters, generate, preset};
 use isolde_history::Index;
+use isolde_history::format::parse_text;
+use std::fmt::Write;
 
 #[test]
 fn a_search_that_is_given_up_leaves_the_level_unknown() {
@@ -21,4 +23,20 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
     let reason = "the search met too many contradictions and was given up; with a time limit it \
                   goes on until then";
     assert_eq!(decide(Some(1)), Verdict::Unknown(Unknown::Limit(reason.into())));
+}
+
+#[test]
+fn what_no_level_can_decide_is_unknown_however_large_the_history() {
+    // A value by two writers, one of which may not have committed, in a history that is
+    // large enough for the stronger level to be asked first.
+    let mut text = String::from("A: w(x,1)\nB: w(x,1) unknown\nC: r(x,1) w(y,1)\n");
+    for number in 0..600 {
+        writeln!(text, "D: w(z,{number})").expect("a string grows");
+    }
+    let history = parse_text(&text).expect("a well-formed history");
+    let index = Index::new(&history);
+    for level in [Level::SnapshotIsolation, Level::ParallelSnapshotIsolation, Level::Serializable] {
+        let verdict = Check::new(&history, &index, &Limits::NONE).decide(level);
+        assert_eq!(verdict.name(), "unknown", "{level}");
+    }
 }

@@ -4,8 +4,9 @@
 //! decided. With levels it passes only if all of them hold.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output;
 use crate::progress::Progress;
+use crate::reports::{self, Form, Rendered, Wanted};
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
@@ -14,7 +15,7 @@ use isolde::{
     applicable_levels, decided_levels,
 };
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, Unreadable, to_json, to_text};
+use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ const CONFLICTS_MAX: u64 = 20_000;
 
 /// Options of `isolde check`.
 #[derive(clap::Args, Clone)]
+#[command(after_help = reports::help())]
 pub(crate) struct Arguments {
     /// Histories: files, or directories of client logs; `-` is standard input
     #[arg(required = true)]
@@ -31,12 +33,15 @@ pub(crate) struct Arguments {
     /// Pass only if this level holds; may be given several times [default: report all levels]
     #[arg(long = "level", short, value_name = "LEVEL", value_parser = parse_level)]
     levels: Vec<Level>,
-    /// How to print the result
-    #[arg(long, value_enum, default_value = "text")]
-    format: OutputFormat,
+    /// The form of the result; see below
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = reports::parse_form)]
+    format: Form,
     /// Write the result to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the result in another form to a file as well; may be given several times
+    #[arg(long = "report", value_name = "FORM=FILE", value_parser = reports::parse_wanted)]
+    reports: Vec<Wanted>,
     /// Write proofs of the verdicts to this file, for `isolde verify`
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -113,35 +118,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.certificate.is_some() {
         refuse_certificate(arguments)?;
     }
+    refuse_forms_of_one(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
     arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
-    let mut results: Vec<String> = Vec::new();
+    let mut rendered: Vec<Vec<Rendered>> = arguments.forms().map(|_| Vec::new()).collect();
     for file in &arguments.files {
         match one(file, arguments) {
-            Ok((text, status)) => {
+            Ok((forms, status)) => {
                 worst = worst.max(status);
-                let apart = arguments.format == OutputFormat::Text && !arguments.quiet;
-                let blank_line = if apart && !results.is_empty() { "\n" } else { "" };
-                results.push(format!("{blank_line}{text}"));
+                for (all, form) in rendered.iter_mut().zip(forms) {
+                    all.push(form);
+                }
             }
             Err(failure @ Failure::Read(_)) => {
                 say(&format!("isolde: {failure}"));
                 worst = Status::BadInput;
-                if arguments.format == OutputFormat::Json {
-                    let error = failure.to_string();
-                    results.push(to_json(&Unreadable::new(&input::name(file), error)));
+                let unreadable = Unreadable::new(&input::name(file), failure.to_string());
+                for (all, form) in rendered.iter_mut().zip(arguments.forms()) {
+                    all.extend(form.unreadable(&unreadable));
                 }
             }
             Err(other) => return Err(other),
         }
     }
-    let results = match arguments.files.len() {
-        1 => Results::One(results.pop()),
-        _ => Results::Several(results),
-    };
-    output::write(&results, arguments.format, arguments.output.as_deref())?;
+    let several = arguments.files.len() > 1;
+    for (wanted, rendered) in arguments.reports.iter().zip(&rendered[1..]) {
+        wanted.write(rendered, several)?;
+    }
+    let mut printed = rendered.swap_remove(0);
+    if arguments.quiet && arguments.format.is("text") {
+        // Lines of one table: nothing between them.
+        printed = vec![Rendered::together(printed)];
+    }
+    arguments.format.write(&printed, several, arguments.output.as_deref())?;
     Ok(worst)
+}
+
+impl Arguments {
+    /// What is printed, then what is written beside it.
+    fn forms(&self) -> impl Iterator<Item = Form> {
+        std::iter::once(self.format).chain(self.reports.iter().map(|wanted| wanted.form))
+    }
+}
+
+/// A picture, a page and a directory are about one history.
+fn refuse_forms_of_one(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.files.len() > 1 && !arguments.forms().all(Form::takes_several) {
+        let message = "svg, html and elle are for one history at a time";
+        return Err(Failure::Usage(message.into()));
+    }
+    Ok(())
 }
 
 /// A certificate is about one history, and about what the engine finds.
@@ -168,16 +195,16 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The result for one history. With a time limit the work is done on another
 /// thread, and this one answers when the time is up, whatever the work is at.
-fn one(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failure> {
+fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let start = Instant::now();
     let (path, options) = (file.to_owned(), arguments.clone());
     let work = move || checked(&path, &options, start);
     let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|| Ok(timed_out(file, arguments)))
+    result.unwrap_or_else(|| timed_out(file, arguments))
 }
 
 /// The result where something did not end in time.
-fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
+fn timed_out(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let limit = Unknown::Limit("the time limit was reached".into());
     let decided: Vec<Decided> = levels_of(arguments, None)
         .into_iter()
@@ -187,7 +214,7 @@ fn timed_out(file: &Path, arguments: &Arguments) -> (String, Status) {
     let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
     let index = Index::new(&history);
     let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
-    (printed(&report, file, arguments), status_of(&decided, arguments))
+    Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
 /// The levels asked for: without any, those that the history can tell something about.
@@ -204,16 +231,21 @@ fn levels_of(arguments: &Arguments, history: Option<&History>) -> Vec<Level> {
     levels
 }
 
+/// The usual options, with clocks that may be so far apart.
+pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
+    let drift = clock_drift.unwrap_or_default().as_nanos();
+    Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
+}
+
 fn options(arguments: &Arguments) -> Options {
     let uses = |source| !arguments.without.contains(&source);
-    let drift = arguments.clock_drift.unwrap_or_default().as_nanos();
     Options {
         sources: Sources {
             read_modify_write: uses(Source::ReadModifyWrite),
             lists: uses(Source::Lists),
             given: uses(Source::Given),
         },
-        clock_drift: i64::try_from(drift).unwrap_or(i64::MAX),
+        clock_drift: options_with(arguments.clock_drift).clock_drift,
         saturate: match arguments.saturate {
             SaturateWhen::First => Saturate::First,
             SaturateWhen::WhenHard => Saturate::WhenHard,
@@ -232,7 +264,7 @@ fn checked(
     file: &Path,
     arguments: &Arguments,
     start: Instant,
-) -> Result<(String, Status), Failure> {
+) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let read_at = Instant::now();
@@ -275,18 +307,33 @@ fn checked(
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
     }
-    let mut report = Report::new(&history, &index, (&name, format.name), &decided, check.found());
+    let mut report = Report::with_options(
+        &history,
+        &index,
+        (&name, format.name),
+        &decided,
+        check.found(),
+        options(arguments),
+    );
     let given = options(arguments).sources.given && !history.orders().versions.is_empty();
+    let status = status_of(&decided, arguments);
     if given && arguments.engine != Engine::Reference {
+        // The history is given up for it: read again where a page shows it.
         drop(index);
         without_given(history, &decided, (&limits, options(arguments)), &mut report);
+        if !arguments.forms().any(|form| matches!(form, Form::Page)) {
+            return Ok((rendered(&report, None, file, arguments)?, status));
+        }
+        let (history, _) = input::read(file, &arguments.input, memory_max)?;
+        let index = Index::new(&history);
+        return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
-    Ok((printed(&report, file, arguments), status_of(&decided, arguments)))
+    Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
 }
 
 /// Decides violated levels again without the version orders that a database gave, to tell a
 /// level that is violated outright from an order that does not show it.
-fn without_given(
+pub(crate) fn without_given(
     history: History,
     decided: &[Decided],
     (limits, options): (&Limits<'_>, Options),
@@ -340,13 +387,36 @@ fn by_definition(history: &History, levels: &[Level]) -> Vec<Decided> {
     levels.iter().map(decide).collect()
 }
 
-fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
-    if arguments.format == OutputFormat::Json {
-        return to_json(report);
+/// The report in every form that was asked for.
+fn rendered(
+    report: &Report,
+    history: Option<(&History, &Index)>,
+    file: &Path,
+    arguments: &Arguments,
+) -> Result<Vec<Rendered>, Failure> {
+    if arguments.forms().any(|form| form.is("github")) {
+        reports::summarize(report)?;
     }
+    let mut all = Vec::new();
+    for (place, form) in arguments.forms().enumerate() {
+        all.push(match place {
+            0 if form.is("text") => Rendered::Text(printed(report, file, arguments)),
+            _ => form.render(report, history)?,
+        });
+    }
+    Ok(all)
+}
+
+fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
     let gate = arguments.levels.is_empty().then(|| gate(report, file)).flatten();
-    to_text(report, detail, gate.as_deref())
+    let mut text = to_text(report, detail, gate.as_deref());
+    if !arguments.quiet && !report.weakest_violated.is_empty() {
+        let levels = arguments.levels.iter().map(|level| format!(" --level {level}"));
+        let file = for_a_shell(&file.display().to_string());
+        text.push_str(&format!("why: isolde explain {file}{}\n", levels.collect::<String>()));
+    }
+    text
 }
 
 /// The command that fails once what holds now no longer holds.

@@ -4,7 +4,7 @@
 //! about the recording than about the database.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{input, limits, out, say};
 use isolde::lint::{RULES, lint};
 use isolde_history::Index;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Unknown);
     };
     let (text, status) = linted?;
-    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
+    output::write(&text, arguments.format, arguments.output.as_deref())?;
     Ok(status)
 }
 

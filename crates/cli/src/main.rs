@@ -3,20 +3,29 @@
 //! Results go to standard output, everything else to standard error. The exit
 //! status is the answer: see [`exit`].
 
+mod archive;
+mod bundle;
 mod check;
 mod convert;
 mod elle;
 mod exit;
+mod explain;
 mod formats;
 mod generate;
+mod http;
 mod input;
 mod limits;
 mod lint;
 mod matrix;
 mod output;
 mod progress;
+mod report;
+mod reports;
 mod run;
+mod serve;
+mod shrink;
 mod stats;
+mod subject;
 mod verify;
 mod workload;
 
@@ -41,6 +50,16 @@ enum Command {
     Matrix(matrix::Arguments),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
+    /// Tell why levels are violated, as arguments with everything they follow from
+    Explain(explain::Arguments),
+    /// Write the smallest part of a history that still violates a level
+    Shrink(shrink::Arguments),
+    /// Show a run, a history, a report or a bundle as one HTML file
+    Report(report::Arguments),
+    /// Browse finished runs
+    Serve(serve::Arguments),
+    /// Pack everything about a run or a history into one archive
+    Bundle(bundle::Arguments),
     /// Check the proofs of a certificate against its history
     Verify(verify::Arguments),
     /// Look for mistakes of the recording, before the database is accused
@@ -64,6 +83,11 @@ isolde tells which isolation levels a database really gave its clients.
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde explain FILE                 why levels are violated, step by step
+  isolde shrink FILE -o SMALL         the smallest part that is violated still
+  isolde report FILE                  the same as a page: graph, timeline, plots
+  isolde serve                        browse finished runs
+  isolde bundle RUN                   everything about a run in one archive
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
@@ -90,6 +114,11 @@ fn main() -> ExitCode {
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Report(arguments)) => report::run(&arguments),
+        Some(Command::Serve(arguments)) => serve::run(&arguments),
+        Some(Command::Bundle(arguments)) => bundle::run(&arguments),
+        Some(Command::Explain(arguments)) => explain::run(&arguments),
+        Some(Command::Shrink(arguments)) => shrink::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Lint(arguments)) => lint::run(&arguments),
         Some(Command::Stats(arguments)) => stats::run(&arguments),

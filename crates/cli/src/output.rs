@@ -14,27 +14,14 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-/// What a command has to say.
-pub(crate) enum Results {
-    /// About the one history it was given, if it could be read.
-    One(Option<String>),
-    /// About those that could be read of several: an array in JSON, however many.
-    Several(Vec<String>),
-}
-
-/// Writes results to a file or to standard output.
+/// Writes a result to a file or to standard output.
 pub(crate) fn write(
-    results: &Results,
+    result: &str,
     format: OutputFormat,
     path: Option<&Path>,
 ) -> Result<(), Failure> {
-    let text = match (format, results) {
-        (_, Results::One(None)) => return Ok(()),
-        (OutputFormat::Text, Results::One(Some(text))) => text.clone(),
-        (OutputFormat::Text, Results::Several(texts)) => texts.concat(),
-        (OutputFormat::Json, Results::One(Some(json))) => format!("{json}\n"),
-        (OutputFormat::Json, Results::Several(array)) => format!("[{}]\n", array.join(",\n")),
-    };
+    let end = if format == OutputFormat::Json { "\n" } else { "" };
+    let text = format!("{result}{end}");
     match path {
         None => out(&text),
         Some(path) => std::fs::write(path, text)

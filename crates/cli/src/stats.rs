@@ -1,7 +1,7 @@
 //! `isolde stats`: what is in a history.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{input, limits, say};
 use isolde_history::Index;
 use isolde_report::{Stats, stats_to_text, to_json};
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         say(&format!("isolde: {}: the time limit was reached", input::name(&arguments.file)));
         return Ok(Status::Unknown);
     };
-    output::write(&Results::One(Some(counted?)), arguments.format, arguments.output.as_deref())?;
+    output::write(&counted?, arguments.format, arguments.output.as_deref())?;
     Ok(Status::Satisfied)
 }
 

@@ -4,7 +4,7 @@
 //! one is refused; a certificate of another history is bad input.
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{input, limits};
 use isolde_certificate::{Certificate, Claim, Extent, Proof, Refused};
 use isolde_history::ReadError;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => to_text(&certificate, &results),
         OutputFormat::Json => to_json(&certificate, &results),
     };
-    output::write(&Results::One(Some(text)), arguments.format, arguments.output.as_deref())?;
+    output::write(&text, arguments.format, arguments.output.as_deref())?;
     let all = results.iter().all(Result::is_ok);
     Ok(if all { Status::Satisfied } else { Status::Violated })
 }

@@ -136,6 +136,26 @@ fn postgresql_keeps_what_it_promises_and_not_more() {
     }
 }
 
+#[test]
+fn postgresql_tells_the_order_of_its_versions() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("postgres-white-box");
+    for (isolation, preset) in
+        [("read-committed", "MTC"), ("serializable", "BlindW-RW"), ("repeatable-read", "YCSB-A")]
+    {
+        let found = run(
+            &folder,
+            &format!("postgres --isolation {isolation} --white-box --preset {preset} {SHORT}"),
+        );
+        assert_eq!(found.status, 0, "{}", found.shown);
+        let told = &found.json["white_box"];
+        assert!(told["versions"].as_u64() > Some(100), "{isolation}: {told}");
+        assert!(told.get("lost").is_none(), "{isolation}: {told}");
+    }
+}
+
 /// Servers are killed without `fsync`: what a process has written, the system keeps.
 #[test]
 fn postgresql_stays_serializable_whatever_is_done_to_its_server() {

@@ -190,7 +190,7 @@ mod tests {
 
     /// The totals in a line: looks, and each wrong one with what it saw.
     fn check(text: &str, expected: &str) {
-        let history = parse_text(text).expect("a history");
+        let history = parse_text(&format!("init *=0\n{text}")).expect("a history");
         let totals = totals(&history);
         let mut shown =
             vec![format!("{} looks", totals.looks), format!("{} unfounded", totals.unfounded)];

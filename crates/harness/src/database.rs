@@ -8,6 +8,7 @@
 //! Keys and values are natural numbers below 2^63, so that every database has a
 //! type for them. Nothing here knows how a level is checked: promises are names.
 
+use crate::evidence::Evidence;
 use crate::fault::Fault;
 use std::fmt;
 use std::net::SocketAddr;
@@ -399,6 +400,17 @@ pub trait Database: Send + Sync {
     fn recover(&self, fault: Fault, endpoint: usize) -> Result<(), Failure> {
         let _ = (fault, endpoint);
         Ok(())
+    }
+
+    /// A way to ask for the order of versions of registers, from now on; called after
+    /// [`Database::prepare`], before any session. What is missing for it is refused with
+    /// what to do about it.
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        Err(Failure::Refused(format!(
+            "{} has no way to tell the order of its versions; leave --white-box out, then what \
+             clients saw is judged alone",
+            self.name()
+        )))
     }
 
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing

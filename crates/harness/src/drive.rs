@@ -5,6 +5,7 @@
 //! new session. What ends the run early is kept in the log like everything else.
 
 use crate::database::{Access, Claim, Database, Failure, Request, Session, Style};
+use crate::evidence::{Evidence, VersionCounts, Versions};
 use crate::recorder::{Log, SessionLog};
 use crate::workload::{Client, Workload};
 use isolde_history::Interval;
@@ -32,6 +33,8 @@ pub struct Drive<'a> {
     pub stop: &'a AtomicBool,
     /// Counts as the run goes.
     pub progress: &'a Progress,
+    /// What the database tells beside its answers.
+    pub evidence: Option<Mutex<Box<dyn Evidence>>>,
 }
 
 /// How many transactions ended how, so far.
@@ -40,6 +43,7 @@ pub struct Progress {
     committed: AtomicU64,
     aborted: AtomicU64,
     unknown: AtomicU64,
+    told: Mutex<Option<Result<VersionCounts, String>>>,
 }
 
 /// [`Progress`] at one moment.
@@ -61,6 +65,12 @@ impl Progress {
             aborted: self.aborted.load(Ordering::Relaxed),
             unknown: self.unknown.load(Ordering::Relaxed),
         }
+    }
+
+    /// What the database told of its versions, or why it stopped; `None` if it was not
+    /// asked, or the run goes on.
+    pub fn told(&self) -> Option<Result<VersionCounts, String>> {
+        self.told.lock().expect("nobody panics while setting it").clone()
     }
 }
 
@@ -105,10 +115,39 @@ impl Drive<'_> {
     pub fn run(&self) -> Result<(), DriveError> {
         let started = Instant::now();
         let failed = Failed::default();
+        let is_done = AtomicBool::new(false);
+        let told = std::thread::scope(|scope| {
+            let follower = self.evidence.as_ref().map(|evidence| {
+                scope.spawn(|| {
+                    let mut evidence = evidence.lock().expect("nobody else asks");
+                    Versions::collected(evidence.as_mut(), &is_done)
+                })
+            });
+            self.run_clients(started, &failed);
+            is_done.store(true, Ordering::Release);
+            follower.map(|thread| {
+                thread.thread().unpark();
+                thread.join().expect("asking does not panic")
+            })
+        });
+        if let Some(told) = told
+            && let Err(error) = self.write_versions(told)
+        {
+            failed.set(error.into());
+        }
+        // A log that cannot be written has no end either.
+        let finished = self.log.finish();
+        match failed.error.into_inner().expect("nobody panics while setting it") {
+            Some(error) => Err(error),
+            None => Ok(finished?),
+        }
+    }
+
+    /// Runs all clients to their end.
+    fn run_clients(&self, started: Instant, failed: &Failed) {
         let parameters = self.workload.parameters();
         std::thread::scope(|scope| {
             for number in 0..parameters.sessions {
-                let failed = &failed;
                 let client = move || {
                     let mut client = self.connection(number, started, failed);
                     if let Err(error) = client.work() {
@@ -127,12 +166,19 @@ impl Drive<'_> {
                 }
             }
         });
-        // A log that cannot be written has no end either.
-        let finished = self.log.finish();
-        match failed.error.into_inner().expect("nobody panics while setting it") {
-            Some(error) => Err(error),
-            None => Ok(finished?),
-        }
+    }
+
+    /// What the database told goes into the log, also that it stopped telling.
+    fn write_versions(&self, told: Result<Versions, Failure>) -> io::Result<()> {
+        let written = match told {
+            Ok(versions) => versions.write(self.log).map(|()| Ok(versions.counts())),
+            Err(failure) => {
+                let text = format!("the order of versions is not known: {failure}");
+                self.log.event(&text).map(|()| Err(failure.to_string()))
+            }
+        }?;
+        *self.progress.told.lock().expect("nobody panics while setting it") = Some(written);
+        Ok(())
     }
 
     fn connection<'a>(

@@ -23,6 +23,7 @@ mod clock;
 pub mod conformance;
 mod database;
 mod drive;
+mod evidence;
 mod fault;
 mod keys;
 pub mod matrix;
@@ -44,6 +45,7 @@ pub use database::{
     Session, SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
+pub use evidence::{Evidence, Installed, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use parameters::{
     Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,

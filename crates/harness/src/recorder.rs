@@ -88,6 +88,24 @@ impl Log {
         self.append(&line)
     }
 
+    /// All versions of a register in the order in which they were installed, as the
+    /// database told it; one without a value is its removal.
+    pub fn versions(&self, key: u64, values: &[Option<u64>]) -> io::Result<()> {
+        let mut line = b"versions ".to_vec();
+        number(&mut line, key);
+        line.push(b' ');
+        for (place, value) in values.iter().enumerate() {
+            if place > 0 {
+                line.push(b',');
+            }
+            if let Some(value) = value {
+                number(&mut line, *value);
+            }
+        }
+        line.push(b'\n');
+        self.append(&line)
+    }
+
     /// Marks the log as complete and makes sure that it is on the disk.
     pub fn finish(&self) -> io::Result<()> {
         self.append(b"end\n")?;

@@ -201,6 +201,7 @@ fn driven(name: &str, fault: Fault, style: Style, duration: Option<Duration>) ->
         duration,
         stop: &AtomicBool::new(false),
         progress: &progress,
+        evidence: None,
     }
     .run();
     let input = format::open(&path).expect("the log is there");

@@ -12,6 +12,7 @@ mod error;
 mod history;
 mod index;
 mod operation;
+mod part;
 mod predicate;
 mod source;
 #[cfg(test)]
@@ -30,7 +31,8 @@ pub use index::{
     Candidates, Choice, ExternalRead, Index, KeyMarks, Misread, MisreadKind, Origin, ReadId,
     SeveralOrigins, Version, VersionConflict, VersionEvidence, VersionStep,
 };
+pub use part::{Part, Selection};
 pub use predicate::{Condition, Predicate, PredicateRow};
 pub use source::Source;
 pub use tree::Tree;
-pub use value::{Datum, Value, Values, is_bare_word};
+pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -92,6 +92,15 @@ pub fn is_bare_word(text: &str) -> bool {
         && text != "nil"
 }
 
+/// Whether a character only shows itself: it commands no terminal, and neither hides what
+/// stands around it nor turns its direction.
+pub fn is_visible(character: char) -> bool {
+    let hides = matches!(character,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    !character.is_control() && !hides
+}
+
 fn write_quoted(out: &mut fmt::Formatter<'_>, prefix: &str, text: &str) -> fmt::Result {
     write!(out, "{prefix}\"")?;
     for character in text.chars() {
@@ -101,8 +110,9 @@ fn write_quoted(out: &mut fmt::Formatter<'_>, prefix: &str, text: &str) -> fmt::
             '\n' => out.write_str("\\n")?,
             '\r' => out.write_str("\\r")?,
             '\t' => out.write_str("\\t")?,
-            // Control characters would otherwise reach a terminal as commands.
-            control if control.is_control() => write!(out, "\\u{{{:x}}}", control as u32)?,
+            // Control characters would otherwise reach a terminal as commands, and others
+            // would hide or turn what stands around them.
+            hidden if !is_visible(hidden) => write!(out, "\\u{{{:x}}}", hidden as u32)?,
             other => write!(out, "{other}")?,
         }
     }

@@ -1,4 +1,4 @@
-//! Reports as JSON; `docs/report.schema.json` describes that of a check.
+//! Reports as JSON; `docs/schema/report.schema.json` describes that of a check.
 
 use crate::LevelReport;
 use serde::ser::SerializeMap;

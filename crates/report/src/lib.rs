@@ -1,30 +1,56 @@
-//! What a check found: one versioned [`Report`], shown as text or JSON.
+//! What a check found: one versioned [`Report`], in every form that people and programs want.
 
+mod argument;
+mod counterexample;
+mod dot;
+mod drawing;
+mod elle_directory;
+mod escape;
+mod github;
 mod given;
 mod json;
+mod junit;
 mod lattice;
 mod lint;
+mod markdown;
+mod names;
+mod outputs;
+mod page;
 mod prose;
 mod real_time;
+mod replay;
+mod runs_page;
+pub mod scenario;
 pub mod stats;
 mod stats_text;
+mod svg;
 mod terminal;
 
+pub use elle_directory::to_elle_directory;
 pub use given::GivenOrderReport;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
+pub use names::{NAMES, NameRow};
+pub use outputs::{OUTPUTS, Output, to_step_summary};
+pub use page::{Page, refuse_other_schema};
 pub use prose::{Prose, explain};
+pub use runs_page::{RunRow, runs_to_html};
+pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
-pub use terminal::{Detail, to_text};
+pub use terminal::{Detail, Which, to_explanations, to_text};
 
 use isolde::lint::{Rule, vacuity};
-use isolde::{Anomaly, Level, Verdict};
+use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
-/// The version of the report's JSON form; it grows when a field changes its meaning.
-pub const SCHEMA: u32 = 1;
+/// The version of the report's JSON form; it grows when a field is added or changes its
+/// meaning.
+pub const SCHEMA: u32 = 2;
+
+/// The version of the JSON of `lint` and `stats`, which change by themselves.
+pub(crate) const TABLES_SCHEMA: u32 = 1;
 
 /// Everything a check found about one history.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -142,6 +168,8 @@ pub struct AnomalyReport {
     pub transactions: Vec<String>,
     /// Why, one sentence a line.
     pub explanation: String,
+    /// The same as data: transactions, dependencies, and what each follows from.
+    pub scenario: Scenario,
 }
 
 /// A level, its verdict and the seconds it took.
@@ -159,9 +187,22 @@ impl Report {
         decided: &[Decided],
         found: &[Anomaly],
     ) -> Report {
+        Report::with_options(history, index, (file, format), decided, found, Options::default())
+    }
+
+    /// The same for verdicts that were decided with these options.
+    pub fn with_options(
+        history: &History,
+        index: &Index,
+        (file, format): (&str, &str),
+        decided: &[Decided],
+        found: &[Anomaly],
+        options: Options,
+    ) -> Report {
         let prose = Prose::new(history, index, file);
+        let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
         let levels: Vec<LevelReport> =
-            decided.iter().map(|decided| level_report(&prose, decided)).collect();
+            decided.iter().map(|decided| level_report(&mut explainer, decided)).collect();
         let refutes_one = |anomaly: &Anomaly| {
             let weakest = anomaly.kind.refutes();
             decided.iter().any(|(level, ..)| {
@@ -170,7 +211,7 @@ impl Report {
         };
         let mut remarks: Vec<AnomalyReport> = Vec::new();
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
-            remarks.push(anomaly_report(&prose, anomaly));
+            remarks.push(anomaly_report(&prose, anomaly, &[]));
         }
         // Only what holds can hold for want of a test.
         let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
@@ -195,6 +236,14 @@ impl Report {
         }
     }
 
+    /// Notes what the documentation of a database says about the violation of a level.
+    pub fn note_documented(&mut self, level: Level, text: &str) {
+        let report = self.levels.iter_mut().find(|it| it.level == level.name());
+        for anomaly in report.into_iter().flat_map(|it| &mut it.anomalies) {
+            anomaly.scenario.documented = Some(text.to_owned());
+        }
+    }
+
     /// Notes the verdict that a violated level has without the version orders that a
     /// database gave: whether the level is violated outright, or only the order.
     pub fn note_without_given(&mut self, level: Level, verdict: &Verdict) {
@@ -203,9 +252,17 @@ impl Report {
         };
         report.without_given = Some(verdict.name());
     }
+
+    /// Takes these notes over from a report on the same history.
+    pub fn take_without_given(&mut self, other: &Report) {
+        for report in &mut self.levels {
+            let same = other.levels.iter().find(|it| it.level == report.level);
+            report.without_given = same.and_then(|it| it.without_given);
+        }
+    }
 }
 
-fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
+fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
     let mut report = LevelReport {
         level: level.name(),
         settled_by: None,
@@ -225,8 +282,7 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
         Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
-            let shown = all.iter().take(ANOMALIES_MAX);
-            report.anomalies = shown.map(|anomaly| anomaly_report(prose, anomaly)).collect();
+            report.anomalies = explainer.anomalies(*level, violated);
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
@@ -242,12 +298,53 @@ fn level_report(prose: &Prose<'_>, (level, verdict, seconds): &Decided) -> Level
     report
 }
 
-fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly) -> AnomalyReport {
+/// Explains violations, each once: several levels often have the same.
+struct Explainer<'a> {
+    prose: &'a Prose<'a>,
+    options: Options,
+    known: Vec<(Anomaly, Option<Explanation>)>,
+}
+
+impl Explainer<'_> {
+    /// The anomalies of a level, at most so many, the first of them as small as can be.
+    fn anomalies(&mut self, level: Level, violated: &Violated) -> Vec<AnomalyReport> {
+        let Some((first, others)) = violated.anomalies.split_first() else { return Vec::new() };
+        let mut also: Vec<Level> = level.stronger_than();
+        also.push(level);
+        also.sort_unstable();
+        // What rules out a weaker level too says more than what this level alone forbids.
+        let known = self.known.iter().find(|(anomaly, explanation)| {
+            anomaly == first || explanation.as_ref().is_some_and(|it| it.rules_out.contains(&level))
+        });
+        let explanation = if let Some((_, explanation)) = known {
+            explanation.clone()
+        } else {
+            let whole = (self.prose.history, self.prose.index);
+            let found = isolde::explain(whole, level, violated, self.options, &Limits::NONE);
+            self.known.push((first.clone(), found.clone()));
+            found
+        };
+        let first = match &explanation {
+            Some(it) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
+            None => anomaly_report(self.prose, first, &names_of(&also)),
+        };
+        let others = others.iter().take(ANOMALIES_MAX - 1);
+        let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
+        std::iter::once(first).chain(others).collect()
+    }
+}
+
+fn names_of(levels: &[Level]) -> Vec<&'static str> {
+    levels.iter().map(|level| level.name()).collect()
+}
+
+fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> AnomalyReport {
     AnomalyReport {
         name: anomaly.kind.name(),
         code: anomaly.kind.code(),
         transactions: anomaly.txns.iter().map(|&txn| prose.txn(txn)).collect(),
         explanation: explain(prose, anomaly),
+        scenario: scenario::scenario(prose, anomaly, also),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the linter found, as text and JSON.
 
-use crate::{Prose, SCHEMA};
+use crate::{Prose, TABLES_SCHEMA};
 use isolde::lint::{Example, Finding, rule};
 use isolde_history::{History, Index, PositionUnit};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// Mistakes of the recording of one history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintReport {
-    /// [`SCHEMA`].
+    /// The version of this form.
     pub schema: u32,
     /// The file, as it was named.
     pub file: String,
@@ -69,7 +69,7 @@ impl LintReport {
             }
         };
         LintReport {
-            schema: SCHEMA,
+            schema: TABLES_SCHEMA,
             file: file.to_owned(),
             format: format.to_owned(),
             findings: findings.iter().map(reported).collect(),

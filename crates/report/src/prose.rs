@@ -1,15 +1,16 @@
 //! Anomalies in words: who saw what, and what follows from it.
 
-use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
+use crate::{argument, scenario};
+use isolde::{Anomaly, AnomalyKind, Evidence, INITIAL};
 use isolde_history::{
     Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
-    VersionStep,
+    VersionStep, is_visible,
 };
 
 /// What prose needs to name things.
 pub struct Prose<'a> {
     pub(crate) history: &'a History,
-    index: &'a Index,
+    pub(crate) index: &'a Index,
     file: &'a str,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Prose<'a> {
     }
 
     /// A list, its middle left out if it is long.
-    fn list(&self, op: OpId) -> String {
+    pub(crate) fn list(&self, op: OpId) -> String {
         const ENDS: usize = 6;
         let list = self.history.list(op);
         let show = |elements: &[Value]| {
@@ -71,32 +72,38 @@ impl<'a> Prose<'a> {
         format!("[{} … {}] ({} elements)", show(head), show(tail), list.len())
     }
 
-    /// Where operations stand, in parentheses.
-    fn place(&self, ops: &[OpId]) -> String {
-        let places: Vec<String> =
-            ops.iter().map(|&op| self.history.position(op).to_string()).collect();
-        let session = |op: OpId| self.history.session_of(self.history.txn_of(op));
-        let file = match ops.first().map(|&op| self.history.datum(self.history.origin(session(op))))
-        {
-            Some(Datum::Text(origin)) => origin.to_owned(),
-            _ => self.file.rsplit('/').next().unwrap_or(self.file).to_owned(),
+    /// Where an operation stands.
+    pub(crate) fn place_of(&self, op: OpId) -> String {
+        let place = self.history.position(op);
+        let session = self.history.session_of(self.history.txn_of(op));
+        let file = match self.history.datum(self.history.origin(session)) {
+            Datum::Text(origin) => safe(origin),
+            _ => safe(self.file.rsplit('/').next().unwrap_or(self.file)),
         };
         match self.history.position_unit() {
-            PositionUnit::Line => format!("({file}:{})", places.join(", ")),
-            PositionUnit::Record => format!("({file}, record {})", places.join(", ")),
-            PositionUnit::Index => format!("({file}, index {})", places.join(", ")),
+            PositionUnit::Line => format!("{file}:{place}"),
+            PositionUnit::Record => format!("{file}, record {place}"),
+            PositionUnit::Index => format!("{file}, index {place}"),
         }
     }
 
     /// Where an operation stands, in parentheses.
     pub fn at(&self, op: OpId) -> String {
-        self.place(&[op])
+        format!("({})", self.place_of(op))
     }
 
     /// Where a transaction wrote a key, to follow a place.
     pub(crate) fn written_at(&self, txn: TxnId, key: KeyId) -> String {
         match self.index.final_write(self.history, txn, key) {
             Some(write) => format!(" with {} {}", self.content(write, key), self.at(write)),
+            None => String::new(),
+        }
+    }
+
+    /// What a transaction wrote to a key, to follow a name.
+    pub(crate) fn written(&self, txn: TxnId, key: KeyId) -> String {
+        match self.index.final_write(self.history, txn, key) {
+            Some(write) => format!(" with {}", self.content(write, key)),
             None => String::new(),
         }
     }
@@ -124,27 +131,27 @@ impl<'a> Prose<'a> {
     }
 }
 
+/// Text from outside without characters that would command a terminal or hide others.
+pub(crate) fn safe(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_visible(character) {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_unicode());
+        }
+    }
+    shown
+}
+
 /// Why an anomaly is one: sentences on lines of their own.
 pub fn explain(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
     match &anomaly.evidence {
         Evidence::Operations { key, ops } => by_operations(prose, anomaly.kind, *key, ops),
-        Evidence::Cycle(cycle) => by_cycle(prose, cycle),
-        Evidence::Cases(cases) => by_cases(prose, cases),
+        Evidence::Cycle(_) | Evidence::Cases(_) => {
+            argument::short(&scenario::scenario(prose, anomaly, &[])).join("\n")
+        }
     }
-}
-
-/// Cycles under assumptions, one after another.
-fn by_cases(prose: &Prose<'_>, cases: &Cases) -> String {
-    let mut lines = vec!["no order of versions explains the reads:".to_owned()];
-    for (number, cycle) in cases.cycles.iter().enumerate() {
-        lines.push(format!("case {}:", number + 1));
-        lines.extend(by_cycle(prose, cycle).lines().map(|line| format!("  {line}")));
-    }
-    if cases.count > cases.cycles.len() {
-        let more = cases.count - cases.cycles.len();
-        lines.push(format!("and {more} more cases, which the certificate has"));
-    }
-    lines.join("\n")
 }
 
 fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId]) -> String {
@@ -240,124 +247,4 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
         if matched { ("returned", "does not meet") } else { ("did not return", "meets") };
     let (content, at) = (prose.content(read, key), prose.at(read));
     format!("{reader} selected rows with {condition} and {did} {content}, which {does} it {at}")
-}
-
-fn by_cycle(prose: &Prose<'_>, cycle: &Cycle) -> String {
-    let mut lines: Vec<String> = cycle.edges.iter().flat_map(|edge| because(prose, edge)).collect();
-    if cycle.edges.iter().any(|edge| edge.before == INITIAL) {
-        lines.push("no order explains that".to_owned());
-        return lines.join("\n");
-    }
-    let chain: Vec<String> = cycle.edges.iter().map(|edge| prose.txn(edge.before)).collect();
-    let first = chain[0].clone();
-    lines.push(match chain.len() {
-        1 => format!("so {first} would have to come before itself: no order exists"),
-        _ => format!("so {} before {first}: no order exists", chain.join(" before ")),
-    });
-    lines.join("\n")
-}
-
-/// The sentences for one step of a cycle.
-fn because(prose: &Prose<'_>, edge: &Edge) -> Vec<String> {
-    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    match &edge.reason {
-        // Said already by the step into the initial state.
-        Reason::InitialFirst => Vec::new(),
-        Reason::Session => vec![format!("{before} ran before {after} in the same session")],
-        Reason::ReadsFrom { read, key } => {
-            let (content, at) = (prose.content(*read, *key), prose.at(*read));
-            vec![format!("{after} read {content} from {before} {at}")]
-        }
-        Reason::Version(step) => vec![prose.version(step)],
-        Reason::RealTime => vec![format!("{before} had completed when {after} was invoked")],
-        Reason::AntiDependency { read, key, because } => {
-            replaced(prose, edge, (*read, *key), because)
-        }
-        Reason::FirstVersion { read, key } => {
-            let (content, at) = (prose.content(*read, *key), prose.at(*read));
-            vec![format!(
-                "{before} read {content}, the initial value, and writes it: so its version \
-                 comes before that of {after} {at}"
-            )]
-        }
-        Reason::WritersApart { key, because } => {
-            let mut lines: Vec<String> =
-                because.iter().flat_map(|step| self::because(prose, step)).collect();
-            let name = prose.key(*key);
-            lines.push(format!(
-                "both {before} and {after} write {name}, and {before} began before {after} \
-                 committed: so {before} committed before {after} began"
-            ));
-            lines
-        }
-        Reason::Assumed { key, first, second } => {
-            let (name, first, second) = (prose.key(*key), prose.txn(*first), prose.txn(*second));
-            if before == first {
-                vec![format!("suppose that {first} wrote {name} before {second}")]
-            } else {
-                vec![format!(
-                    "suppose that {first} wrote {name} before {second}: {before} read it from \
-                     {first}, so {before} comes before {second}"
-                )]
-            }
-        }
-        Reason::Supposed { first, second } => {
-            vec![format!("suppose that {} comes before {}", prose.txn(*first), prose.txn(*second))]
-        }
-        Reason::Overwritten { reader, read, key, visible } => {
-            overwritten(prose, edge, (*reader, *read, *key), visible)
-        }
-    }
-}
-
-/// A version was read that a later one replaced; `because` says why it is later.
-fn replaced(
-    prose: &Prose<'_>,
-    edge: &Edge,
-    (read, key): (OpId, KeyId),
-    because: &[Edge],
-) -> Vec<String> {
-    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    let (content, at, name) = (prose.content(read, key), prose.at(read), prose.key(key));
-    let mut lines: Vec<String> =
-        because.iter().flat_map(|step| self::because(prose, step)).collect();
-    lines.push(format!(
-        "{before} read {content}, which {after} replaced {at}{}",
-        prose.written_at(edge.after, key)
-    ));
-    if let Some(first) = because.first() {
-        let writer = prose.txn(first.before);
-        lines.push(format!(
-            "  (the {name} of {after} is later than the {name} of {writer} that was read)"
-        ));
-    }
-    lines
-}
-
-/// A version was not read though it was visible; so what was read is later.
-fn overwritten(
-    prose: &Prose<'_>,
-    edge: &Edge,
-    (reader, read, key): (TxnId, OpId, KeyId),
-    visible: &[Edge],
-) -> Vec<String> {
-    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    let reader = prose.txn(reader);
-    let mut lines: Vec<String> = visible.iter().flat_map(|step| because(prose, step)).collect();
-    let mut ops = vec![read];
-    ops.extend(prose.index.final_write(prose.history, edge.before, key));
-    let (content, name) = (prose.content(read, key), prose.key(key));
-    let place = prose.place(&ops);
-    if edge.after == INITIAL {
-        lines.push(format!(
-            "{reader} had to see {before}, which writes {name}, yet read {content}, its initial \
-             value from before {before} {place}"
-        ));
-        return lines;
-    }
-    lines.push(format!(
-        "{reader} had to see {before}, which writes {name}, yet read {content} from {after} {place}"
-    ));
-    lines.push(format!("so {before} was overwritten: {before} before {after}"));
-    lines
 }

@@ -1,6 +1,6 @@
 //! What is in a history: the figures that tell whether a recording is worth checking.
 
-use crate::{SCHEMA, Size};
+use crate::{Size, TABLES_SCHEMA};
 use isolde_history::{
     ALWAYS, Datum, ExternalRead, History, Index, KeyId, NEVER, OpKind, Origin, SessionId, Time,
     TxnId, Value,
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The figures of one history.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stats {
-    /// [`SCHEMA`].
+    /// The version of this form.
     pub schema: u32,
     /// The file, as it was named.
     pub file: String,
@@ -129,7 +129,7 @@ impl Stats {
         let all_ops = history.txns().flat_map(|txn| history.ops_of(txn));
         let list_reads = all_ops.filter(|&op| history.op(op).kind == OpKind::ReadList);
         Stats {
-            schema: SCHEMA,
+            schema: TABLES_SCHEMA,
             file: file.to_owned(),
             format: format.to_owned(),
             history: Size::of(history),
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(
             found,
             Stats {
-                schema: SCHEMA,
+                schema: TABLES_SCHEMA,
                 file: "test".into(),
                 format: "text".into(),
                 history: Size {

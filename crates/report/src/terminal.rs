@@ -1,5 +1,8 @@
 //! The report as text for a terminal, meaningful without colour.
 
+use crate::argument;
+use crate::prose::safe;
+use crate::scenario::Scenario;
 use crate::{AnomalyReport, GivenOrderReport, LevelReport, Report};
 use std::fmt::Write;
 
@@ -18,7 +21,10 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     let mut out = String::new();
     if detail == Detail::Verdicts {
         for level in &report.levels {
-            line(&mut out, format_args!("{}\t{}\t{}", report.file, level.level, level.verdict));
+            line(
+                &mut out,
+                format_args!("{}\t{}\t{}", safe(&report.file), level.level, level.verdict),
+            );
         }
         return out;
     }
@@ -33,8 +39,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
         };
         line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
     }
+    let mut shown: Vec<&LevelReport> = Vec::new();
     for level in &report.levels {
-        show_violation(&mut out, report, level);
+        show_violation(&mut out, report, level, &mut shown);
     }
     if let Some(given) = &report.serialization_order {
         show_given(&mut out, given, report);
@@ -75,7 +82,7 @@ fn head(out: &mut String, report: &Report) {
         out,
         format_args!(
             "{}: {} ({outcomes}) in {}, {} on {} ({})\n",
-            report.file,
+            safe(&report.file),
             counted(size.transactions, "transaction"),
             counted(size.sessions, "session"),
             counted(size.operations, "operation"),
@@ -93,19 +100,23 @@ fn counted(count: usize, what: &str) -> String {
 /// The anomalies of a level. One settled by a weaker level that is shown itself is not
 /// explained again, unless it has more to show; but every level that is named as broken
 /// has a section, or says which one shows it.
-fn show_violation(out: &mut String, report: &Report, level: &LevelReport) {
+fn show_violation<'a>(
+    out: &mut String,
+    report: &Report,
+    level: &'a LevelReport,
+    shown: &mut Vec<&'a LevelReport>,
+) {
     let name = level.level;
     let settling = report.levels.iter().find(|other| Some(other.level) == level.settled_by);
     let settled = settling.is_some_and(|other| other.anomalies.len() == level.anomalies.len());
-    let mut earlier = report.levels.iter().take_while(|other| other.level != name);
-    let same = earlier
-        .find(|other| other.anomalies == level.anomalies && !level.anomalies.is_empty())
-        .map(|other| other.level);
+    let same = shown.iter().find(|other| other.anomalies == level.anomalies);
+    let same = same.map(|other| other.level);
     if !settled && same.is_none() && !level.anomalies.is_empty() {
         line(out, format_args!("\nnot {name}:"));
         for anomaly in &level.anomalies {
             show(out, anomaly);
         }
+        shown.push(level);
         return;
     }
     if !report.weakest_violated.contains(&name) {
@@ -148,11 +159,55 @@ fn show_given(out: &mut String, given: &GivenOrderReport, report: &Report) {
 }
 
 fn show(out: &mut String, anomaly: &AnomalyReport) {
-    let code = anomaly.code.map(|code| format!(" ({code})")).unwrap_or_default();
-    line(out, format_args!("  {}{code}", anomaly.name));
+    line(out, format_args!("  {}", argument::title(&anomaly.scenario)));
     for sentence in anomaly.explanation.lines() {
         line(out, format_args!("    {sentence}"));
     }
+}
+
+/// Every violation as a whole argument: for each level that is named as broken, or for all.
+pub fn to_explanations(report: &Report, which: Which) -> String {
+    let mut out = String::new();
+    let mut shown: Vec<&Scenario> = Vec::new();
+    for level in report.levels.iter().filter(|level| level.verdict == "violated") {
+        let is_wanted = which == Which::All || report.weakest_violated.contains(&level.level);
+        if !is_wanted {
+            continue;
+        }
+        if level.anomalies.is_empty() {
+            let reason = level.reason.as_deref().unwrap_or("it is not known why");
+            line(&mut out, format_args!("not {}: {reason}\n", level.level));
+        }
+        for anomaly in &level.anomalies {
+            let scenario = &anomaly.scenario;
+            if shown.contains(&scenario) {
+                continue;
+            }
+            shown.push(scenario);
+            line(&mut out, format_args!("not {}: {}\n", level.level, argument::title(scenario)));
+            out.push_str(&argument::indented(&argument::full(scenario), "  "));
+            out.push('\n');
+            if which == Which::Broken {
+                break;
+            }
+        }
+    }
+    if out.is_empty() {
+        let unknown = report.levels.iter().any(|level| level.verdict == "unknown");
+        let nothing =
+            if unknown { "nothing was found to be violated" } else { "nothing is violated" };
+        line(&mut out, format_args!("{}: {nothing}", safe(&report.file)));
+    }
+    out
+}
+
+/// What to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// One violation for each of the weakest levels that are violated.
+    Broken,
+    /// Every violation that differs from those before it.
+    All,
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {

@@ -20,8 +20,9 @@ use super::search::known_edges;
 use super::solving::{Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
-use crate::anomaly::{self, Anomaly};
+use crate::anomaly::Anomaly;
 use crate::check::{Limits, Stage};
+use crate::naming;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::ChosenOrigin;
@@ -243,7 +244,7 @@ impl<'a> Commits<'a> {
             Solved::Violated(Some(refutation)) => {
                 (self.limits.observe)(Stage::Explain);
                 let asked = inquiry.questions.asked;
-                let anomaly = anomaly::of_cases(self.explainer().cases(&refutation, &asked));
+                let anomaly = naming::of_cases(self.explainer().cases(&refutation, &asked));
                 let proof = asked
                     .is_provable(&refutation)
                     .then(|| self.prover().of_search(&refutation, &asked));

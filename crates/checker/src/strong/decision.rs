@@ -21,8 +21,9 @@ use super::timed::Timed;
 use super::versions::{self, Versions};
 use super::witness::guess;
 use super::{Options, Saturate};
-use crate::anomaly::{self, Anomaly};
+use crate::anomaly::Anomaly;
 use crate::check::{Limits, Stage};
+use crate::naming;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::Derivation;
@@ -262,7 +263,7 @@ impl<'a> Decision<'a> {
         (self.limits.observe)(Stage::Explain);
         let explainer =
             Explainer { model: self.model, versions: self.versions, premises: premises() };
-        let anomaly = anomaly::of_event_cycle(self.history(), explainer.cycle(&steps));
+        let anomaly = naming::of_event_cycle(self.history(), explainer.cycle(&steps));
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
@@ -285,7 +286,7 @@ impl<'a> Decision<'a> {
         }
         let premises = Premises { graph: &graph, clocks: None };
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
-        let anomaly = anomaly::of_cases(explainer.cases(refutation, asked));
+        let anomaly = naming::of_cases(explainer.cases(refutation, asked));
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
@@ -370,7 +371,7 @@ impl<'a> Decision<'a> {
         let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
         let premises = Premises { graph, clocks: None };
         let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
-        violated(anomaly::of_event_cycle(versions.history, cycle), Some(proof))
+        violated(naming::of_event_cycle(versions.history, cycle), Some(proof))
     }
 
     fn satisfied(&self, order: &[Node]) -> Verdict {

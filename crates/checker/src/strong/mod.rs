@@ -10,6 +10,7 @@
 //!
 //! `decision` is the pipeline; the other files are its parts.
 
+mod argument;
 mod clocks;
 mod commits;
 mod components;
@@ -37,6 +38,7 @@ mod update_atomic;
 mod versions;
 mod witness;
 
+pub(crate) use argument::argue;
 pub use constraints::{Apart, Constraints, Pruned, constraints};
 pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;

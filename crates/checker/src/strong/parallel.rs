@@ -21,6 +21,7 @@ use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
 use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::level::Level;
+use crate::naming;
 use crate::verdict::{Cycle, Edge, Reason, Verdict};
 use acyclic::{Refined, Solver};
 use hashbrown::HashMap;
@@ -76,7 +77,7 @@ impl CommitLevel for Parallel {
         };
         let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(violated(anomaly::of_event_cycle(versions.history, cycle), Some(proof)))
+        Some(violated(naming::of_event_cycle(versions.history, cycle), Some(proof)))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -88,7 +89,7 @@ impl CommitLevel for Parallel {
         let mut steps = vec![Step { from: reader, to: path[0].from, why: Why::InitialRead(read) }];
         steps.extend_from_slice(path);
         let cycle = commits.explainer().cycle(&steps);
-        let anomaly = anomaly::of_event_cycle(commits.versions.history, cycle);
+        let anomaly = naming::of_event_cycle(commits.versions.history, cycle);
         violated(anomaly, Some(commits.prover().of_cycle(&steps)))
     }
 
@@ -97,8 +98,8 @@ impl CommitLevel for Parallel {
         let explainer = commits.explainer();
         let is_derived = |step: &&Step| matches!(step.why, Why::Derived(_));
         match cycle.iter().filter(is_derived).count() {
-            0 => anomaly::of_event_cycle(history, explainer.cycle(cycle)),
-            1 => anomaly::of_event_cycle(history, with_anti_dependency(commits, cycle)),
+            0 => naming::of_event_cycle(history, explainer.cycle(cycle)),
+            1 => naming::of_event_cycle(history, with_anti_dependency(commits, cycle)),
             _ => anomaly::of_cycle(explainer.cycle(cycle), AnomalyKind::ReadSkew),
         }
     }

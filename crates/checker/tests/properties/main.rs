@@ -3,6 +3,7 @@
 mod certificates;
 mod derivations;
 mod engine;
+mod explanations;
 mod implications;
 mod linearizable;
 mod metamorphic;

@@ -11,7 +11,7 @@ mod outcome;
 mod record;
 
 use crate::exit::{Failure, Status};
-use crate::output::{self, OutputFormat, Results};
+use crate::output::{self, OutputFormat};
 use crate::{check, limits, say, workload};
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// Go on, with the next seed each time, until a level is violated; --duration ends that
     #[arg(long)]
     until_violation: bool,
+    /// Also ask the database for the order in which it installed versions, and judge by that
+    #[arg(long)]
+    white_box: bool,
     #[command(flatten)]
     faults: faults::Arguments,
     /// The folder for the history, which must not exist [default: one in isolde-runs]
@@ -104,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Json => json,
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
-    output::write(&Results::One(Some(printed)), arguments.format, None)?;
+    output::write(&printed, arguments.format, None)?;
     if let Some(message) = &outcome.ended_by {
         say(&format!("isolde: run: {message}"));
     }
@@ -234,6 +237,7 @@ impl Run<'_> {
             duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
             stop: &self.stop,
             quiet: self.arguments.quiet,
+            white_box: self.arguments.white_box,
         };
         recording.run(database)
     }
@@ -251,6 +255,9 @@ impl Run<'_> {
         text.push_str(&self.arguments.workload.typed());
         if let Some(rotate) = self.arguments.rotate {
             write!(text, " --rotate {rotate}").expect("a string grows");
+        }
+        if self.arguments.white_box {
+            text.push_str(" --white-box");
         }
         text.push_str(&self.arguments.faults.typed());
         if let Some(duration) = self.arguments.duration.filter(|_| !self.arguments.until_violation)

@@ -6,13 +6,14 @@ use super::faults::{self, Seen};
 use super::record::Recorded;
 use crate::check;
 use crate::exit::{Failure, Status};
-use isolde::{Check, Level, Limits, applicable_levels};
-use isolde_harness::{Application, Database, Parameters, TxnKind};
+use isolde::{Check, Level, Limits, Options, applicable_levels};
+use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a run found. This is what `run.json` and `--format json` have.
@@ -39,6 +40,9 @@ pub(super) struct Outcome {
     /// What happened to the servers, if anything was to happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Vec<Seen>>,
+    /// What the database told of the order of its versions, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    white_box: Option<Told>,
     /// What all accounts hold together, if they are those of a bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     bank: Option<Total>,
@@ -56,6 +60,40 @@ pub(super) struct Outcome {
     explained: String,
 }
 
+/// What a database told beside its answers.
+#[derive(Serialize)]
+struct Told {
+    /// Versions whose place in the order of their key is known.
+    versions: u64,
+    /// Keys they belong to.
+    keys: u64,
+    /// Why nothing of it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<String>,
+}
+
+impl Told {
+    fn of(told: Result<VersionCounts, String>) -> Told {
+        match told {
+            Ok(VersionCounts { versions, keys }) => Told { versions, keys, lost: None },
+            Err(reason) => Told { versions: 0, keys: 0, lost: Some(reason) },
+        }
+    }
+
+    fn to_text(&self) -> String {
+        match &self.lost {
+            None => format!(
+                "white box: the database told the order of {} versions of {} keys",
+                self.versions, self.keys
+            ),
+            Some(reason) => format!(
+                "white box: the order of versions was lost ({reason}), so what clients saw is \
+                 judged alone"
+            ),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Gate {
     level: &'static str,
@@ -68,20 +106,26 @@ struct Gate {
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
-impl Outcome {
+/// What the check of a recorded history came to.
+struct Judged {
+    report: Report,
+    gate: Vec<Gate>,
+    explained: String,
+    bank: Option<Total>,
+}
+
+impl Judged {
     /// Checks what was recorded: the levels of the gate, and all others that the history
     /// can tell about, if this was the last round.
-    pub(super) fn of(
+    fn of(
         run: &Run<'_>,
-        database: &dyn Database,
+        path: &Path,
         parameters: Parameters,
-        recorded: Recorded,
-        rounds: u32,
         is_last: bool,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Judged, Failure> {
         let memory_max = run.arguments.limits.resources.memory_max();
-        let name = recorded.history.display().to_string();
-        let input = format::open(&recorded.history)?;
+        let name = path.display().to_string();
+        let input = format::open(path)?;
         let options = ReadOptions { memory_max, initial: None };
         let (history, format) = format::read_detected(input, options)?;
         let index = Index::new(&history);
@@ -109,9 +153,34 @@ impl Outcome {
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
-        let report = of(&all);
-        let explained = to_text(&of(&gate), Detail::Full, None);
-        let gate = gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name()));
+        let (mut report, mut gated) = (of(&all), of(&gate));
+        let bank = (parameters.kind == TxnKind::Application(Application::Bank))
+            .then(|| Total::of(&history));
+        if is_violated && !history.orders().versions.is_empty() {
+            drop(index);
+            check::without_given(history, &all, (&limits, Options::default()), &mut report);
+            gated.take_without_given(&report);
+        }
+        let gate: Vec<Gate> =
+            gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
+        note_documented(&gate, [&mut report, &mut gated]);
+        let explained = to_text(&gated, Detail::Full, None);
+        Ok(Judged { report, gate, explained, bank })
+    }
+}
+
+impl Outcome {
+    /// Checks what was recorded, and keeps what there is to tell.
+    pub(super) fn of(
+        run: &Run<'_>,
+        database: &dyn Database,
+        parameters: Parameters,
+        recorded: Recorded,
+        rounds: u32,
+        is_last: bool,
+    ) -> Result<Outcome, Failure> {
+        let Judged { report, gate, explained, bank } =
+            Judged::of(run, &recorded.history, parameters, is_last)?;
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -129,15 +198,15 @@ impl Outcome {
             unknown: recorded.counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
-            bank: (parameters.kind == TxnKind::Application(Application::Bank))
-                .then(|| Total::of(&history)),
+            white_box: recorded.told.map(Told::of),
+            bank,
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,
-            gate: gate.collect(),
+            gate,
             strongest: report.strongest.clone(),
             report,
             explained,
-            history: name.clone(),
+            history: recorded.history.display().to_string(),
         })
     }
 
@@ -218,10 +287,24 @@ impl Outcome {
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
         }
+        if let Some(told) = &self.white_box {
+            writeln!(out, "{}", told.to_text()).expect("a string grows");
+        }
         if let Some(bank) = &self.bank {
             writeln!(out, "{}", bank.to_text()).expect("a string grows");
         }
         out.push('\n');
+    }
+}
+
+/// Says beside the violations of a gate what the database documents of them.
+fn note_documented(gates: &[Gate], reports: [&mut Report; 2]) {
+    for report in reports {
+        for gate in gates {
+            if let (Some(level), Some(text)) = (Level::parse(gate.level), &gate.documented) {
+                report.note_documented(level, text);
+            }
+        }
     }
 }
 

@@ -6,10 +6,12 @@ use crate::exit::Failure;
 use crate::say;
 use isolde::Level;
 use isolde_harness::{
-    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress, Workload,
+    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
+    VersionCounts, Workload,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,6 +26,8 @@ pub(super) struct Recording<'a> {
     pub(super) duration: Option<Duration>,
     pub(super) stop: &'a AtomicBool,
     pub(super) quiet: bool,
+    /// Whether the database is asked for the order of its versions.
+    pub(super) white_box: bool,
 }
 
 /// What came of it.
@@ -35,6 +39,9 @@ pub(super) struct Recorded {
     pub(super) faults: Option<Vec<Happened>>,
     /// What ended it before its time.
     pub(super) ended_by: Option<String>,
+    /// What the database told of the order of its versions, or why it stopped; `None` if it
+    /// was not asked.
+    pub(super) told: Option<Result<VersionCounts, String>>,
 }
 
 impl Recording<'_> {
@@ -54,6 +61,17 @@ impl Recording<'_> {
             let _ = database.clean_up();
             return Err(usage(&failure.to_string()));
         }
+        let evidence = if self.white_box {
+            match database.evidence() {
+                Ok(evidence) => Some(Mutex::new(evidence)),
+                Err(failure) => {
+                    let _ = database.clean_up();
+                    return Err(usage(&failure.to_string()));
+                }
+            }
+        } else {
+            None
+        };
         let started = Instant::now();
         let progress = Progress::default();
         let drive = Drive {
@@ -64,9 +82,11 @@ impl Recording<'_> {
             duration: self.duration,
             stop: self.stop,
             progress: &progress,
+            evidence,
         };
         let plan = self.faults.take();
         let (driven, disturbed) = self.watched(&drive, plan, started);
+        drop(drive);
         let seconds = started.elapsed().as_secs_f64();
         let mut ended_by = driven.err().map(|error| error.to_string());
         let faults = disturbed.map(|(happened, result)| {
@@ -78,7 +98,14 @@ impl Recording<'_> {
         if let Err(failure) = database.clean_up() {
             ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
         }
-        Ok(Recorded { history: self.history, counts: progress.counts(), seconds, faults, ended_by })
+        Ok(Recorded {
+            history: self.history,
+            counts: progress.counts(),
+            seconds,
+            faults,
+            ended_by,
+            told: progress.told(),
+        })
     }
 
     /// Drives, and meanwhile disturbs the servers and tells how it goes.

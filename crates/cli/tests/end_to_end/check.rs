@@ -35,12 +35,14 @@ fractured.hist: 2 transactions (2 committed) in 2 sessions, 4 operations on 2 ke
   read-atomic  violated
 
 not read-atomic:
-  fractured-read
-    B read x = 1 from A (fractured.hist:2)
-    B had to see A, which writes y, yet read y = nil, its initial value from before A (fractured.hist:2, 1)
-    no order explains that
+  fractured, non-monotonic read (an observed transaction vanishes) (Adya's G-single, Elle's G-single-item)
+    B saw x = 1 of A, but missed its y = 1: it read y = nil.
+    B read y = nil, which A replaced with y = 1 (fractured.hist:2, 1)
+    B read x = 1, which A wrote (fractured.hist:1, 2)
+    so B would have to come before A and A before B
 
 broken: read-atomic
+why: isolde explain fractured.hist --level read-atomic
 ";
 
 fn folder() -> Folder {
@@ -299,36 +301,36 @@ fn anomalies_of_linearizability_are_told_by_their_operations() {
     };
     assert_eq!(
         told("A @1..2: w(x,1)\nB @3..4: r(x,nil)\n"),
-        "stale-read\nA wrote x = 1 (it.hist:1)\n\
+        "stale read (Elle's G-single-item-realtime)\nA wrote x = 1 (it.hist:1)\n\
          B began only after that and saw what was there before anybody wrote: B read x = nil \
          (it.hist:2)"
     );
     assert_eq!(
         told("A @1..2: r(x,1)\nB @3..4: w(x,1)\n"),
-        "read-before-write\nA read x = 1 (it.hist:1)\n\
+        "read before write (Elle's G1c-realtime)\nA read x = 1 (it.hist:1)\n\
          B wrote x = 1 (it.hist:2), and began only after that"
     );
     assert_eq!(
         told("A @1..2: w(x,1)\nB @1..2: w(x,2)\nC @3..4: r(x,1)\nD @5..6: r(x,2)\n"),
-        "stale-read\nA wrote x = 1 (it.hist:1), before D began\nD read x = 2 (it.hist:4)\n\
+        "stale read (Elle's G-single-item-realtime)\nA wrote x = 1 (it.hist:1), before D began\nD read x = 2 (it.hist:4)\n\
          B wrote x = 2 (it.hist:2), before C began\nC read x = 1 (it.hist:3)\n\
          so each of the two values would have to come before the other"
     );
     assert_eq!(
         told("A @1..2: w(x,1)\nB @3..4: r(x,1) w(x,2)\nC @5..6: r(x,1)\n"),
-        "stale-read\nB replaced x = 1 by 2 (it.hist:2)\n\
+        "stale read (Elle's G-single-item-realtime)\nB replaced x = 1 by 2 (it.hist:2)\n\
          C read x = 1 (it.hist:3), which comes before that, and began only after it"
     );
     assert_eq!(
         told("A @1..3: r(x,nil) w(x,1)\nB @2..4: r(x,nil) w(x,2)\n"),
-        "compare-and-set-twice\nA replaced x = nil by 1 (it.hist:1)\n\
+        "compare-and-set succeeded twice (Elle's lost-update)\nA replaced x = nil by 1 (it.hist:1)\n\
          B replaced x = nil by 2 (it.hist:2)\nwhat both found was there only once"
     );
     assert_eq!(
         told(
             "A @1..2: c(:acquire,nil)\nB @3..6: c(:acquire,nil)\nC @5..9: c(:acquire,nil) unknown\nD @7..8: c(:release,nil)\n"
         ),
-        "unexplained-operation\nno order of this and all before it explains that B did :acquire \
+        "operation that nothing explains\nno order of this and all before it explains that B did :acquire \
          (it.hist:2)"
     );
 }

@@ -1,7 +1,10 @@
 //! The program as its users run it: arguments in; output, messages and status out.
 
+mod browser;
+mod bundle;
 mod check;
 mod elle;
+mod explain;
 mod given_orders;
 mod input;
 #[path = "../../../drivers/tests/install/mod.rs"]
@@ -9,6 +12,8 @@ mod install;
 mod key_value;
 mod matrix;
 mod other_commands;
+mod outputs;
+mod page;
 mod run;
 mod run_schema;
 mod schema;

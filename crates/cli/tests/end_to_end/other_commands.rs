@@ -12,6 +12,11 @@ isolde tells which isolation levels a database really gave its clients.
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
+  isolde explain FILE                 why levels are violated, step by step
+  isolde shrink FILE -o SMALL         the smallest part that is violated still
+  isolde report FILE                  the same as a page: graph, timeline, plots
+  isolde serve                        browse finished runs
+  isolde bundle RUN                   everything about a run in one archive
   isolde verify CERTIFICATE FILE      check the proofs that `check --certificate` wrote
   isolde lint FILE                    is it the database, or the recording?
   isolde stats FILE                   what is in it
@@ -36,6 +41,11 @@ Commands:
   run      Drive a database, record what its clients see, and check what it promises
   matrix   Tell which anomalies each isolation setting of a database prevents
   check    Decide the isolation levels of recorded histories
+  explain  Tell why levels are violated, as arguments with everything they follow from
+  shrink   Write the smallest part of a history that still violates a level
+  report   Show a run, a history, a report or a bundle as one HTML file
+  serve    Browse finished runs
+  bundle   Pack everything about a run or a history into one archive
   verify   Check the proofs of a certificate against its history
   lint     Look for mistakes of the recording, before the database is accused
   stats    Tell what is in a history

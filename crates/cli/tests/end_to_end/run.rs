@@ -158,3 +158,82 @@ fn an_interrupted_run_checks_what_it_has() {
     assert!(stdout.contains("\nstrict-serializable: satisfied\n"), "{stdout}");
     assert!(folder.read("out/history.log").ends_with("\nend\n"));
 }
+
+/// Keys and values of a log: those that committed transactions wrote, and those that the
+/// database told; both sorted.
+fn written_and_told(log: &str) -> [Vec<(String, String)>; 2] {
+    let (mut written, mut told) = (Vec::new(), Vec::new());
+    let mut open = std::collections::HashMap::new();
+    for line in log.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[0] {
+            "txn" => {
+                let writes = words[4..].iter().filter_map(|word| word.strip_prefix('w'));
+                let pairs = writes.map(|write| {
+                    let write = write.split('@').next().expect("a word");
+                    let (key, value) = write.split_once('=').expect("a write");
+                    (key.to_owned(), value.to_owned())
+                });
+                open.insert(words[1].to_owned(), pairs.collect::<Vec<_>>());
+            }
+            "commit" => written.extend(open.remove(words[1]).expect("a transaction")),
+            "versions" => {
+                let values = words[2].split(',');
+                told.extend(values.map(|value| (words[1].to_owned(), value.to_owned())));
+            }
+            _ => {}
+        }
+    }
+    written.sort();
+    told.sort();
+    [written, told]
+}
+
+#[test]
+fn a_white_box_tells_the_order_of_every_version() {
+    for target in ["sqlite", "sim://serializable", "sim://snapshot-isolation"] {
+        let folder = Folder::with(&[]);
+        let run = folder.isolde(&format!(
+            "run {target} --white-box --preset BlindW-RW --keys 50 {SHORT} --output out"
+        ));
+        assert_eq!(run.status, 0, "{target}: {}", run.stderr);
+        let log = folder.read("out/history.log");
+        let [written, told] = written_and_told(&log);
+        assert!(!told.is_empty(), "{target}");
+        assert_eq!(written, told, "{target}");
+        let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+        let keys = log.lines().filter(|line| line.starts_with("versions ")).count();
+        let expected = serde_json::json!({ "versions": told.len(), "keys": keys });
+        assert_eq!(json["white_box"], expected, "{target}");
+        let said = format!(
+            "white box: the database told the order of {} versions of {keys} keys",
+            told.len()
+        );
+        assert!(run.stdout.contains(&said), "{target}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn a_violated_level_is_told_from_an_order_that_does_not_show_it() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde(
+        "run sim://snapshot-isolation --white-box --level serializable --preset GeneralRW \
+         --keys 20 --sessions 8 --transactions 2000 --output out",
+    );
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    assert_eq!(json["report"]["levels"]["serializable"]["without_given"], "violated");
+}
+
+#[test]
+fn a_database_without_evidence_says_so() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde("run sim://causal --white-box --output out");
+    let message = "run: expected a level whose versions have one order for --white-box, found \
+                   causal";
+    assert_eq!((run.status, run.stdout.as_str()), (3, ""));
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+    let run = folder.isolde("run redb --white-box --output other");
+    assert_eq!(run.status, 3);
+    assert!(run.stderr.contains("has no way to tell the order of its versions"), "{}", run.stderr);
+}

@@ -7,7 +7,7 @@ use isolde::Level;
 use serde_json::{Value, json};
 
 const SCHEMA: &str = include_str!("../../../../docs/schema/run.schema.json");
-const REPORT: &str = include_str!("../../../../docs/report.schema.json");
+const REPORT: &str = include_str!("../../../../docs/schema/report.schema.json");
 
 /// What a run printed, which follows the schema, and its exit status.
 fn run(arguments: &str) -> (i32, Value) {

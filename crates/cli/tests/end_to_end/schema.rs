@@ -1,10 +1,10 @@
-//! The JSON of `isolde check` is what `docs/report.schema.json` says.
+//! The JSON of `isolde check` is what `docs/schema/report.schema.json` says.
 
 use crate::support::{FRACTURED, Folder, GOOD};
 use isolde::Level;
 use serde_json::{Value, json};
 
-const SCHEMA: &str = include_str!("../../../../docs/report.schema.json");
+const SCHEMA: &str = include_str!("../../../../docs/schema/report.schema.json");
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).expect("a schema in JSON")
@@ -73,6 +73,7 @@ fn has_type(name: &Value, value: &Value) -> bool {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
         "number" => value.is_number(),
         "null" => value.is_null(),
@@ -139,7 +140,7 @@ fn the_schema_refuses_what_is_no_report() {
         mistakes(&schema, &schema, &changed, "").join("\n")
     };
     assert_eq!(wrong(|_| ()), "");
-    assert_eq!(wrong(|report| report["schema"] = json!(2)), "/schema: expected 1, found 2");
+    assert_eq!(wrong(|report| report["schema"] = json!(1)), "/schema: expected 2, found 1");
     assert_eq!(
         wrong(|report| report["levels"]["causal"]["verdict"] = json!("fine")),
         "/levels/causal/verdict: \"fine\" is not one of [\"satisfied\",\"violated\",\"unknown\"]"

@@ -17,7 +17,7 @@ pub(crate) mod redis;
 pub(crate) mod server;
 
 use isolde_harness::{
-    Claim, Database, Endpoint, Failure, Fault, Needs, RequestKind, Session, Style,
+    Claim, Database, Endpoint, Evidence, Failure, Fault, Needs, RequestKind, Session, Style,
 };
 use server::{Home, Server};
 use std::net::SocketAddr;
@@ -149,6 +149,10 @@ impl Database for Managed {
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        self.database.evidence()
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -6,12 +6,13 @@
 
 use super::claims::{Flavour, Servers};
 use super::errors::{connecting, described, failure};
+use super::recover::Decoding;
 use super::tls::Tls;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::tls::OPTIONS;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
-    Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
+    RequestKind, Session,
 };
 use postgres::{Client, Config, Statement};
 use std::net::SocketAddr;
@@ -289,6 +290,16 @@ impl Database for Postgres {
         let server = &mut self.servers[endpoint];
         (server.host, server.port) = (address.ip().to_string(), address.port());
         Ok(())
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if self.flavour.name != "PostgreSQL" {
+            return Err(Failure::Refused(format!(
+                "expected PostgreSQL itself for --white-box, found {}, whose log is another",
+                self.flavour.name
+            )));
+        }
+        Ok(Box::new(Decoding::begin(self.primary()?, &self.tables)?))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod claims;
 mod driver;
 mod errors;
+mod recover;
 mod tls;
 
 pub(crate) use claims::{COCKROACH, POSTGRES, YUGABYTE};

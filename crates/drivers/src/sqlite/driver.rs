@@ -8,10 +8,11 @@
 //! Without a path a file in the folder for temporary files is used, and removed.
 
 use super::errors::failure;
+use super::recover::Numbered;
 use crate::Target;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
-    Session, SnapshotPoint,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
+    RequestKind, Session, SnapshotPoint,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -176,6 +177,10 @@ impl Database for Sqlite {
         let connection = self.connection()?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(Box::new(SqliteSession { connection, statements: Statements::new(&self.tables) }))
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        Ok(Box::new(Numbered::begin(self.connection()?, &self.tables.registers)?))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

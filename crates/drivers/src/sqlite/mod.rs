@@ -2,5 +2,6 @@
 
 mod driver;
 mod errors;
+mod recover;
 
 pub(crate) use driver::TARGET;

@@ -116,7 +116,7 @@ pub static BUGS: &[BugRow] = &[
         "serializable", &["write-skew", "anti-dependency-cycle"]) },
     BugRow { on_lists: true, ..row(Bug::StaleSnapshot, "stale-snapshot",
         "the snapshot is older than the transaction, but not than its session",
-        "strong-snapshot-isolation", &["real-time-read-skew", "real-time-long-fork"]) },
+        "strong-snapshot-isolation", &["stale-read", "real-time-read-skew", "real-time-long-fork"]) },
     row(Bug::DirtyRead, "dirty-read", "a write that is not committed yet is read",
         "adya-read-committed",
         &["aborted-read", "intermediate-read", "circular-information-flow"]),

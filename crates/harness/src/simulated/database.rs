@@ -9,6 +9,7 @@ use crate::database::{
     Access, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind, Session,
     SnapshotPoint, Style,
 };
+use crate::evidence::{Evidence, Installed};
 use crate::parameters::Isolation;
 use crate::plan::Action;
 use crate::random::Random;
@@ -124,8 +125,35 @@ impl Database for Simulated {
         Ok(Box::new(SimulatedSession { world: Arc::clone(world), txn }))
     }
 
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if !self.default.has_one_order() {
+            return Err(Failure::Refused(format!(
+                "expected a level whose versions have one order for --white-box, found {}",
+                self.default.name()
+            )));
+        }
+        for world in &self.worlds {
+            locked(world).installed = Some(Vec::new());
+        }
+        Ok(Box::new(Watched { worlds: self.worlds.clone() }))
+    }
+
     fn clean_up(&mut self) -> Result<(), Failure> {
         self.worlds.clear();
+        Ok(())
+    }
+}
+
+/// Versions of all stores, as they were installed.
+struct Watched {
+    worlds: Vec<Arc<Mutex<World>>>,
+}
+
+impl Evidence for Watched {
+    fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
+        for world in &self.worlds {
+            found.extend(locked(world).installed.iter_mut().flat_map(std::mem::take));
+        }
         Ok(())
     }
 }
@@ -140,11 +168,15 @@ struct World {
     bug: Option<Bug>,
     /// Numbers of registers, which are even, and of lists, which are odd.
     keys: HashMap<(u64, Kind), u32>,
+    /// The keys of these numbers, by half of them.
+    names: Vec<u64>,
     /// Values, by their number; the number 0 is that of no value.
     values: Vec<u64>,
     /// Committed elements of each list.
     elements: HashMap<u32, Vec<u64>>,
     sessions: u32,
+    /// Committed versions that nobody has collected yet; `None` if nobody is going to.
+    installed: Option<Vec<Installed>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,15 +193,20 @@ impl World {
             random: Random::new(seed),
             bug,
             keys: HashMap::new(),
+            names: Vec::new(),
             values: Vec::new(),
             elements: HashMap::new(),
             sessions: 0,
+            installed: None,
         }
     }
 
     fn key(&mut self, key: u64, kind: Kind) -> u32 {
         let next = (self.keys.len() * 2) as u32;
-        *self.keys.entry((key, kind)).or_insert(next + u32::from(kind == Kind::List))
+        *self.keys.entry((key, kind)).or_insert_with(|| {
+            self.names.push(key);
+            next + u32::from(kind == Kind::List)
+        })
     }
 
     fn number(&mut self, value: u64) -> u32 {
@@ -305,9 +342,20 @@ impl World {
             let value = self.value(number);
             self.elements.entry(key).or_default().extend(value);
         }
+        self.note_installed(txn);
         txn.done.clear();
         txn.replaced.clear();
         Ok(())
+    }
+
+    /// Versions are installed when their transaction commits.
+    fn note_installed(&mut self, txn: &OpenTxn) {
+        let Some(mut installed) = self.installed.take() else { return };
+        for (number, value) in txn.writes().filter(|write| write.0 % 2 == 0) {
+            let key = self.names[number as usize / 2];
+            installed.push(Installed { key, value: self.value(value) });
+        }
+        self.installed = Some(installed);
     }
 
     fn undo(&mut self, txn: &mut OpenTxn) {

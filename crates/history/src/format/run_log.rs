@@ -11,7 +11,7 @@ mod scan;
 use super::{Format, Input, Sample};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::{Place, ReadError};
-use crate::history::{Interval, OpKind, Outcome, SessionId, Time, TxnTimes};
+use crate::history::{Interval, OpKind, Outcome, SessionId, Time, TxnTimes, VersionChain};
 use crate::predicate::{Condition, Predicate, PredicateRow};
 use crate::source::Source;
 use crate::value::Value;
@@ -99,12 +99,15 @@ impl Reader<'_> {
             b"commit" => self.outcome(&mut cursor, Outcome::Committed),
             b"abort" => self.outcome(&mut cursor, Outcome::Aborted),
             b"unknown" => self.outcome(&mut cursor, Outcome::Unknown),
+            b"versions" => self.versions(&mut cursor),
             b"event" => self.event(&mut cursor),
             b"end" => {
                 self.has_ended = true;
                 Ok(())
             }
-            _ => Err("`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `event` or `end`"),
+            _ => Err(
+                "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `event` or `end`",
+            ),
         };
         known.map_err(|expected| self.expected(line, expected, text))
     }
@@ -215,6 +218,21 @@ impl Reader<'_> {
             let reason = self.builder.values().text(reason);
             self.builder.error(open.txn, reason);
         }
+        Ok(())
+    }
+
+    /// All versions of a register, as the database told them.
+    fn versions(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+        let key = line.number()?;
+        let numbers = line.versions()?;
+        let values = self.builder.values();
+        let name = values.unsigned(key);
+        let values = numbers
+            .into_iter()
+            .map(|number| number.map_or(Value::NIL, |number| values.unsigned(number)))
+            .collect();
+        let key = self.builder.key(name);
+        self.builder.version_chain(VersionChain { key, values, complete: true });
         Ok(())
     }
 

@@ -48,6 +48,14 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Values with commas between them, those that are missing being removals.
+    pub(super) fn versions(&mut self) -> Result<Vec<Option<u64>>, &'static str> {
+        let values = self.word().split(|&byte| byte == b',');
+        values
+            .map(|value| if value.is_empty() { Ok(None) } else { whole(value).map(Some) })
+            .collect()
+    }
+
     /// Everything that is left.
     pub(super) fn text(&mut self) -> Result<&'a str, &'static str> {
         let text = std::mem::take(&mut self.rest);

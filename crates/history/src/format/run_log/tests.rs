@@ -70,6 +70,15 @@ fn what_a_whole_transaction_intended_is_unknown_without_an_answer() {
 }
 
 #[test]
+fn versions_that_the_database_told_are_the_order_of_their_key() {
+    let log = "isolde-log 1\nsession 1\ntxn 1 1 1-2 w5=7 w5=9\ncommit 1 1 3-4\n\
+               txn 1 2 5-6 d5\ncommit 1 2 7-8\nversions 5 7,9,\nend\n";
+    let expected = "# isolde-history 1\n\
+                    1 @1..2..3..4: w(5,7) w(5,9)\n1 @5..6..7..8: d(5)\norder 5 complete: 7 9 nil\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+}
+
+#[test]
 fn damage_is_told_with_its_line() {
     const DECLARED: &str = "the number of a session that a line above declares";
     const NUMBER: &str = "a number below 2^63";
@@ -84,7 +93,12 @@ fn damage_is_told_with_its_line() {
         ("txn 1 1 1-2 w9999999999999999999=1", NUMBER),
         ("txn 1 1 1-2 w=1", NUMBER),
         ("commit 1 1 1-2", "the session and number of a transaction without an outcome"),
-        ("hello", "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `event` or `end`"),
+        ("versions 5 1,x", NUMBER),
+        ("versions", NUMBER),
+        (
+            "hello",
+            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `event` or `end`",
+        ),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");
         let error = parsed(&log).expect_err(line);

@@ -1,0 +1,85 @@
+//! Anomalies of a part of a history as anomalies of the whole.
+
+use crate::anomaly::{Anomaly, Cases, Evidence};
+use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
+
+/// The same anomaly with the ids of the whole history.
+pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
+    let evidence = match anomaly.evidence {
+        Evidence::Operations { key, ops } => Evidence::Operations {
+            key: part.keys[key.index()],
+            ops: ops.into_iter().map(|op| part.ops[op.index()]).collect(),
+        },
+        Evidence::Cycle(cycle) => Evidence::Cycle(whole_cycle(part, &cycle)),
+        Evidence::Cases(Cases { cycles, count }) => {
+            let cycles = cycles.iter().map(|cycle| whole_cycle(part, cycle)).collect();
+            Evidence::Cases(Cases { cycles, count })
+        }
+    };
+    let txns = anomaly.txns.into_iter().map(|txn| whole_txn(part, txn)).collect();
+    Anomaly { kind: anomaly.kind, txns, evidence }
+}
+
+fn whole_txn(part: &Part, txn: TxnId) -> TxnId {
+    if txn == INITIAL { INITIAL } else { part.txns[txn.index()] }
+}
+
+fn whole_cycle(part: &Part, cycle: &Cycle) -> Cycle {
+    Cycle { edges: whole_edges(part, &cycle.edges) }
+}
+
+/// Reasons are nested as deep as a few transactions allow, so this may recurse.
+fn whole_edges(part: &Part, edges: &[Edge]) -> Vec<Edge> {
+    let edge = |edge: &Edge| Edge {
+        before: whole_txn(part, edge.before),
+        after: whole_txn(part, edge.after),
+        reason: whole_reason(part, &edge.reason),
+    };
+    edges.iter().map(edge).collect()
+}
+
+fn whole_reason(part: &Part, reason: &Reason) -> Reason {
+    let txn = |txn: TxnId| whole_txn(part, txn);
+    let op = |op: OpId| part.ops[op.index()];
+    let key = |key: KeyId| part.keys[key.index()];
+    match reason {
+        Reason::InitialFirst => Reason::InitialFirst,
+        Reason::Session => Reason::Session,
+        Reason::RealTime => Reason::RealTime,
+        Reason::ReadsFrom { read, key: of } => Reason::ReadsFrom { read: op(*read), key: key(*of) },
+        Reason::Version(step) => Reason::Version(VersionStep {
+            before: txn(step.before),
+            after: txn(step.after),
+            key: key(step.key),
+            evidence: match step.evidence {
+                VersionEvidence::ListRead(read) => VersionEvidence::ListRead(op(read)),
+                VersionEvidence::NotInList(read) => VersionEvidence::NotInList(op(read)),
+                VersionEvidence::Given => VersionEvidence::Given,
+            },
+        }),
+        Reason::AntiDependency { read, key: of, because } => Reason::AntiDependency {
+            read: op(*read),
+            key: key(*of),
+            because: whole_edges(part, because),
+        },
+        Reason::FirstVersion { read, key: of } => {
+            Reason::FirstVersion { read: op(*read), key: key(*of) }
+        }
+        Reason::WritersApart { key: of, because } => {
+            Reason::WritersApart { key: key(*of), because: whole_edges(part, because) }
+        }
+        Reason::Assumed { key: of, first, second } => {
+            Reason::Assumed { key: key(*of), first: txn(*first), second: txn(*second) }
+        }
+        Reason::Supposed { first, second } => {
+            Reason::Supposed { first: txn(*first), second: txn(*second) }
+        }
+        Reason::Overwritten { reader, read, key: of, visible } => Reason::Overwritten {
+            reader: txn(*reader),
+            read: op(*read),
+            key: key(*of),
+            visible: whole_edges(part, visible),
+        },
+    }
+}

@@ -1,0 +1,179 @@
+//! The smallest counterexample: what remains of a violation when nothing more can be left out.
+//!
+//! An engine proves a violation by the first contradiction it meets, which is seldom the
+//! shortest or the plainest. Here the proof only says where to look. The operations that it
+//! names are a history of their own, in which the weakest level that is violated says what
+//! the violation is really about. From this history everything goes that can go while that
+//! level stays violated: transactions, operations, orders of sessions, times. What remains is
+//! told as an argument of its own.
+//!
+//! **Invariant: what is left out is not missed.** A part of a history violates no level that
+//! the whole satisfies ([`Part`]), so every counterexample is one of the whole history.
+//!
+//! **Invariant: nothing more can be left out.** Each thing was tried after the last that went.
+//! The order of attempts decides only which of several smallest counterexamples is shown.
+
+mod back;
+mod seeds;
+mod shrink;
+
+pub use shrink::{Progress, shrink};
+
+use crate::anomaly::{Anomaly, Evidence};
+use crate::check::{Check, Limits, applicable_levels};
+use crate::level::Level;
+use crate::naming;
+use crate::strong::{self, Options};
+use crate::verdict::{Verdict, Violated};
+use isolde_history::{History, Index, Part, Selection};
+use shrink::{Keep, Shrinker};
+
+/// Operations of all checked parts together; then what is found so far is shown. Counted and
+/// not timed, so that the same history has the same explanation.
+const WORK_MAX: usize = 4_000_000;
+
+/// Histories of so many operations are shrunk as a whole if nothing says where to look.
+const WHOLE_OPS_MAX: usize = 10_000;
+
+/// A violation as an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What shows it.
+    pub anomaly: Anomaly,
+    /// The level whose definition the argument is about: the one that was asked for, or a
+    /// weaker one.
+    pub shown_at: Level,
+    /// The levels that this alone rules out, from weak to strong.
+    pub rules_out: Vec<Level>,
+    /// What the argument rests on: operations, orders of sessions, times.
+    pub rests_on: Selection,
+    /// Whether nothing of that can be left out.
+    pub is_minimal: bool,
+}
+
+/// Explains why a level is violated, as briefly as can be. `None` if the violation does not
+/// say where to look.
+pub fn explain(
+    (history, index): (&History, &Index),
+    level: Level,
+    violated: &Violated,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
+    let first = violated.anomalies.first()?;
+    if let Evidence::Operations { ops, .. } = &first.evidence {
+        let mut rules_out = stronger(level);
+        let part = Part::new(history, index, &seeds::supported(history, index, ops));
+        rules_out.extend(ruled_out(&part.history, options, limits));
+        rules_out.sort_unstable();
+        rules_out.dedup();
+        let mut ops = ops.clone();
+        ops.sort_unstable();
+        ops.dedup();
+        return Some(Explanation {
+            anomaly: first.clone(),
+            shown_at: level,
+            rules_out,
+            rests_on: Selection { ops, ..Selection::default() },
+            is_minimal: true,
+        });
+    }
+    let mut selection = seeds::of(history, index, first, violated.proof.as_deref());
+    let is_enough = |selection: &Selection, level| {
+        let part = Part::new(history, index, selection);
+        is_violated(&part.history, level, options, limits)
+    };
+    if !is_enough(&selection, level) {
+        selection = seeds::widened(history, index, &selection);
+    }
+    if !is_enough(&selection, level) {
+        if history.op_count() > WHOLE_OPS_MAX {
+            return None;
+        }
+        selection = Selection::all(history);
+    }
+    let part = Part::new(history, index, &selection);
+    let shown_at = weakest(&part.history, level, options, limits);
+    let mut shrinker = Shrinker::new((history, index), shown_at, options, limits, selection);
+    shrinker.work_left = WORK_MAX;
+    shrinker.run(Keep::OnlyWhatIsNeeded);
+    let is_minimal = shrinker.is_done;
+    let part = Part::new(history, index, &shrinker.selection);
+    let anomaly = argue(&part.history, shown_at, options, limits)?;
+    let rules_out = ruled_out(&part.history, options, limits);
+    let anomaly = back::to_whole(&part, anomaly);
+    let rests_on = shrinker.selection;
+    Some(Explanation { anomaly, shown_at, rules_out, rests_on, is_minimal })
+}
+
+fn stronger(level: Level) -> Vec<Level> {
+    let mut levels = vec![level];
+    levels.extend(level.stronger_than());
+    levels.sort_unstable();
+    levels
+}
+
+/// The anomaly of a small history.
+fn argue(
+    history: &History,
+    level: Level,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Anomaly> {
+    let index = Index::new(history);
+    // Levels that only order commits have no argument of their own. That of snapshot
+    // isolation, which implies them, does as well if it is about the same transactions.
+    let argued_at = match level {
+        Level::ParallelSnapshotIsolation | Level::UpdateAtomic => Level::SnapshotIsolation,
+        level => level,
+    };
+    if let Some(evidence) = strong::argue(argued_at, (history, &index), options) {
+        let anomaly = naming::of_argument(history, evidence);
+        if argued_at == level || names_all(history, &anomaly) {
+            return Some(anomaly);
+        }
+    }
+    let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
+    let Verdict::Violated(violated) = verdict else { return None };
+    violated.anomalies.into_iter().next().map(naming::plainly)
+}
+
+/// Whether an anomaly is about every transaction that there is.
+fn names_all(history: &History, anomaly: &Anomaly) -> bool {
+    let part = seeds::of(history, &Index::new(history), anomaly, None);
+    part.txns(history).len() == history.txn_count()
+}
+
+fn is_violated(history: &History, level: Level, options: Options, limits: &Limits<'_>) -> bool {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, limits).with_options(options);
+    matches!(check.decide(level), Verdict::Violated(_))
+}
+
+/// The weakest level that is violated and that `level` implies.
+fn weakest(history: &History, level: Level, options: Options, limits: &Limits<'_>) -> Level {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, limits).with_options(options);
+    let mut weaker = level.weaker_than();
+    weaker.sort_unstable();
+    let decided = applicable_levels(history);
+    let is_violated = |level: &Level| {
+        decided.contains(level) && matches!(check.decide(*level), Verdict::Violated(_))
+    };
+    weaker.into_iter().find(is_violated).unwrap_or(level)
+}
+
+fn ruled_out(history: &History, options: Options, limits: &Limits<'_>) -> Vec<Level> {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, limits).with_options(options);
+    let mut levels = applicable_levels(history);
+    let mut ruled_out: Vec<Level> = Vec::new();
+    levels.sort_unstable();
+    for level in levels {
+        let settled = level.weaker_than().iter().any(|weaker| ruled_out.contains(weaker));
+        if settled || matches!(check.decide(level), Verdict::Violated(_)) {
+            ruled_out.push(level);
+        }
+    }
+    ruled_out
+}

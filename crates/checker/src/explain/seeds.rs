@@ -1,0 +1,220 @@
+//! Where to look: the operations that a proof or an anomaly names.
+
+use crate::anomaly::{Anomaly, Evidence};
+use crate::verdict::{Edge, INITIAL, Reason};
+use hashbrown::HashSet;
+use isolde_certificate::{Clause, Derivation, End, Link, Node, Rule, Variable};
+use isolde_history::{
+    History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version, VersionEvidence,
+};
+
+/// All operations of the named transactions on the named keys, and every possible writer of
+/// the named reads.
+pub(super) fn of(
+    history: &History,
+    index: &Index,
+    anomaly: &Anomaly,
+    proof: Option<&Derivation>,
+) -> Selection {
+    let mut named = Named::default();
+    match (proof, &anomaly.evidence) {
+        (Some(proof), _) => named.by_proof(proof),
+        (None, Evidence::Cycle(cycle)) => named.by_edges(&cycle.edges),
+        (None, Evidence::Cases(cases)) => {
+            cases.cycles.iter().for_each(|cycle| named.by_edges(&cycle.edges));
+        }
+        (None, Evidence::Operations { .. }) => {}
+    }
+    named.selection(history, index)
+}
+
+/// These operations, and the writes that support them.
+pub(super) fn supported(history: &History, index: &Index, ops: &[OpId]) -> Selection {
+    let mut all: HashSet<OpId> = ops.iter().copied().collect();
+    for &op in ops {
+        let it = history.op(op);
+        let rows = match it.kind {
+            OpKind::PredicateRead | OpKind::PredicateUpdate => history.predicate(op).rows.clone(),
+            _ => Vec::new(),
+        };
+        let seen = rows.iter().map(|row| (row.key, row.value));
+        let own = it.kind.has_key().then_some((it.key, it.value));
+        for (key, value) in seen.chain(own) {
+            let versions = index.versions_of(key);
+            let start = versions.partition_point(|version| version.value < value);
+            let writes = versions[start..].iter().take_while(|version| version.value == value);
+            all.extend(writes.map(|version| version.op()));
+        }
+    }
+    sorted(history, index, all)
+}
+
+/// The same transactions with all their operations, and everything that supports their reads.
+pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -> Selection {
+    let mut ops: HashSet<OpId> = HashSet::new();
+    let mut open: Vec<TxnId> = selection.txns(history);
+    let mut known: HashSet<TxnId> = open.iter().copied().collect();
+    while let Some(txn) = open.pop() {
+        for op in history.ops_of(txn) {
+            ops.insert(op);
+            let it = history.op(op);
+            let supports = |version: &&Version| match it.kind {
+                OpKind::Read => version.value == it.value,
+                OpKind::ReadOther => true,
+                _ => false,
+            };
+            if !it.kind.has_key() {
+                continue;
+            }
+            for version in index.versions_of(it.key).iter().filter(supports) {
+                if known.insert(version.txn) {
+                    open.push(version.txn);
+                }
+            }
+        }
+    }
+    sorted(history, index, ops)
+}
+
+fn sorted(history: &History, index: &Index, ops: HashSet<OpId>) -> Selection {
+    let mut ops: Vec<OpId> = ops.into_iter().collect();
+    ops.sort_unstable();
+    let mut selection = Selection { ops, ..Selection::default() };
+    selection.close(history, index);
+    selection
+}
+
+#[derive(Default)]
+struct Named {
+    txns: HashSet<TxnId>,
+    keys: HashSet<KeyId>,
+    reads: HashSet<OpId>,
+}
+
+impl Named {
+    fn read(&mut self, read: OpId, key: KeyId) {
+        self.reads.insert(read);
+        self.keys.insert(key);
+    }
+
+    fn node(&mut self, node: Node) {
+        if node != Node::INITIAL {
+            self.txns.insert(node.txn());
+        }
+    }
+
+    fn by_proof(&mut self, proof: &Derivation) {
+        for step in &proof.steps {
+            self.node(step.from);
+            self.node(step.to);
+            match step.rule {
+                Rule::Session | Rule::RealTime | Rule::InitialFirst => {}
+                Rule::ReadsFrom { read, key }
+                | Rule::ListOrder { read, key }
+                | Rule::InitialRead { read, key }
+                | Rule::Visible { read, key, .. }
+                | Rule::AntiDependency { read, key, .. } => self.read(read, key),
+                Rule::GivenOrder { key } | Rule::Pair { key, .. } => {
+                    self.keys.insert(key);
+                }
+            }
+        }
+        let End::Search(search) = &proof.end else { return };
+        for &variable in &search.variables {
+            match variable {
+                Variable::Order { key, first, second } => {
+                    self.keys.insert(key);
+                    self.txns.extend([first, second]);
+                }
+                Variable::Origin(origin) => {
+                    self.read(origin.read, origin.key);
+                    self.txns.extend(origin.writer);
+                }
+                Variable::Before { from, to } => {
+                    self.node(from);
+                    self.node(to);
+                }
+            }
+        }
+        for clause in &search.clauses {
+            match clause {
+                Clause::Cycle(links) => {
+                    for link in links {
+                        if let Link::Literal { from, to, .. } = *link {
+                            self.node(from);
+                            self.node(to);
+                        }
+                    }
+                }
+                Clause::OneOrigin { read, key } => self.read(*read, *key),
+                Clause::SeenOrAfter { read, key, writer, other } => {
+                    self.read(*read, *key);
+                    self.txns.extend([*writer, *other]);
+                }
+                Clause::Lemma(_) => {}
+            }
+        }
+    }
+
+    fn by_edges(&mut self, edges: &[Edge]) {
+        let mut open: Vec<&Edge> = edges.iter().collect();
+        while let Some(edge) = open.pop() {
+            self.txns.extend([edge.before, edge.after].into_iter().filter(|&txn| txn != INITIAL));
+            match &edge.reason {
+                Reason::InitialFirst | Reason::Session | Reason::RealTime => {}
+                Reason::ReadsFrom { read, key } | Reason::FirstVersion { read, key } => {
+                    self.read(*read, *key);
+                }
+                Reason::Version(step) => {
+                    self.keys.insert(step.key);
+                    if let VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) =
+                        step.evidence
+                    {
+                        self.read(read, step.key);
+                    }
+                }
+                Reason::AntiDependency { read, key, because } => {
+                    self.read(*read, *key);
+                    open.extend(because);
+                }
+                Reason::WritersApart { key, because } => {
+                    self.keys.insert(*key);
+                    open.extend(because);
+                }
+                Reason::Assumed { key, first, second } => {
+                    self.keys.insert(*key);
+                    self.txns.extend([*first, *second]);
+                }
+                Reason::Supposed { first, second } => self.txns.extend([*first, *second]),
+                Reason::Overwritten { reader, read, key, visible } => {
+                    self.txns.insert(*reader);
+                    self.read(*read, *key);
+                    open.extend(visible);
+                }
+            }
+        }
+    }
+
+    fn selection(mut self, history: &History, index: &Index) -> Selection {
+        let mut ops: HashSet<OpId> = HashSet::new();
+        for &read in &self.reads {
+            self.txns.insert(history.txn_of(read));
+            let it = history.op(read);
+            if it.kind != OpKind::Read {
+                continue;
+            }
+            let versions = index.versions_of(it.key);
+            let start = versions.partition_point(|version| version.value < it.value);
+            let writes = versions[start..].iter().take_while(|version| version.value == it.value);
+            self.txns.extend(writes.map(|version| version.txn));
+        }
+        for &txn in &self.txns {
+            let named = |op: &OpId| {
+                let it = history.op(*op);
+                !it.kind.has_key() || self.keys.contains(&it.key)
+            };
+            ops.extend(history.ops_of(txn).filter(named));
+        }
+        sorted(history, index, ops)
+    }
+}

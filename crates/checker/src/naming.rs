@@ -1,0 +1,273 @@
+//! Cycles by name: what the kinds of their edges say.
+//!
+//! **Definition** [Adya99, and Elle's names]. Without an anti-dependency a cycle is G1c if
+//! something was read, else G0. With one it is G-single, with several none of which follows
+//! another G-nonadjacent, else G2; `-item` if no read by condition is part of it. What needs
+//! session order to be a cycle is `-process`, what needs real time `-realtime`.
+//!
+//! An edge may be derived, and then what it is derived from counts too: a version order that
+//! only real time shows makes a cycle one of real time, and one that only holds because
+//! writers of a key do not overlap counts as the dependencies between these writers.
+
+use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
+use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use isolde_history::{History, OpId, OpKind, TxnId};
+
+/// How often a cycle is turned until no edge of it says that something was overwritten.
+const TURNS_MAX: usize = 16;
+
+impl Anomaly {
+    /// Elle's name of a cycle; `None` for what is no cycle.
+    pub fn elle_name(&self, history: &History) -> Option<String> {
+        let Evidence::Cycle(cycle) = &self.evidence else { return None };
+        Some(Shape::of(history, &plain(cycle.clone())).elle_name())
+    }
+}
+
+/// The anomaly of a cycle of begins and commits.
+pub(crate) fn of_event_cycle(history: &History, cycle: Cycle) -> Anomaly {
+    let cycle = plain(cycle);
+    let kind = kind_of(history, &cycle);
+    of_named_cycle(cycle, kind)
+}
+
+/// The same for cycles, one of which there is in any case.
+pub(crate) fn of_argument(history: &History, evidence: Evidence) -> Anomaly {
+    match evidence {
+        Evidence::Cycle(cycle) => of_event_cycle(history, cycle),
+        Evidence::Cases(cases) => {
+            let mut kinds: Vec<AnomalyKind> =
+                cases.cycles.iter().map(|cycle| kind_of(history, cycle)).collect();
+            kinds.dedup();
+            let mut anomaly = of_cases(cases);
+            if let [kind] = kinds[..] {
+                anomaly.kind = kind;
+            }
+            anomaly
+        }
+        Evidence::Operations { .. } => unreachable!("operations need no argument"),
+    }
+}
+
+/// The same anomaly, its cycle told by who missed what.
+pub(crate) fn plainly(anomaly: Anomaly) -> Anomaly {
+    match anomaly.evidence {
+        Evidence::Cycle(cycle) => of_named_cycle(plain(cycle), anomaly.kind),
+        _ => anomaly,
+    }
+}
+
+/// The anomaly of a history that no order of versions explains.
+pub(crate) fn of_cases(cases: Cases) -> Anomaly {
+    let mut txns: Vec<TxnId> = Vec::new();
+    for txn in cases.cycles.iter().flat_map(Cycle::txns) {
+        if !txns.contains(&txn) {
+            txns.push(txn);
+        }
+    }
+    Anomaly { kind: AnomalyKind::NoVersionOrder, txns, evidence: Evidence::Cases(cases) }
+}
+
+/// An edge that says "this was overwritten, because a reader had to see it and did not"
+/// hides an anti-dependency. The same cycle begins with that: the reader missed what it had to
+/// see, whose version is later because of the rest of the cycle.
+fn plain(mut cycle: Cycle) -> Cycle {
+    for _ in 0..TURNS_MAX {
+        let hidden = cycle.edges.iter().position(|edge| {
+            matches!(&edge.reason, Reason::Overwritten { visible, .. } if !visible.is_empty())
+        });
+        let Some(place) = hidden else { break };
+        cycle.edges.rotate_left(place);
+        let rest = cycle.edges.split_off(1);
+        let Some(Edge { before: missed, after: writer, reason }) = cycle.edges.pop() else { break };
+        let Reason::Overwritten { reader, read, key, visible } = reason else { break };
+        let because = match &rest[..] {
+            _ if writer == INITIAL => Vec::new(),
+            [Edge { reason: Reason::Version(step), .. }] if step.key == key => rest,
+            _ => {
+                let reason = Reason::WritersApart { key, because: rest };
+                vec![Edge { before: writer, after: missed, reason }]
+            }
+        };
+        let reason = Reason::AntiDependency { read, key, because };
+        cycle.edges = vec![Edge { before: reader, after: missed, reason }];
+        cycle.edges.extend(visible);
+    }
+    cycle
+}
+
+fn is_anti(edge: &Edge) -> bool {
+    match edge.reason {
+        Reason::AntiDependency { .. } => true,
+        Reason::Assumed { first, .. } => edge.before != first,
+        _ => false,
+    }
+}
+
+/// What a name depends on.
+struct Shape {
+    edges: usize,
+    anti: usize,
+    /// Whether one anti-dependency follows another.
+    adjacent: bool,
+    reads: bool,
+    by_condition: bool,
+    needs: Needs,
+}
+
+/// What beside dependencies makes a cycle one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Nothing,
+    Session,
+    RealTime,
+}
+
+/// The edges of a cycle, with the path that it follows from in place of a version order that
+/// follows from one.
+fn raw<'a>(history: &History, edges: &'a [Edge]) -> Vec<&'a Edge> {
+    let mut raw = Vec::new();
+    let mut open: Vec<&Edge> = edges.iter().rev().collect();
+    while let Some(edge) = open.pop() {
+        match &edge.reason {
+            Reason::WritersApart { because, .. }
+                if !because.is_empty() && !is_shown_by_list(history, edge) =>
+            {
+                open.extend(because.iter().rev());
+            }
+            _ => raw.push(edge),
+        }
+    }
+    raw
+}
+
+/// Whether the earlier writer read a list with its own element and without that of the later
+/// one: that shows the order of the two whatever the level.
+fn is_shown_by_list(history: &History, edge: &Edge) -> bool {
+    let Reason::WritersApart { key, because } = &edge.reason else { return false };
+    let [Edge { reason: Reason::AntiDependency { read, key: of, .. }, .. }] = &because[..] else {
+        return false;
+    };
+    if of != key || history.op(*read).kind != OpKind::ReadList {
+        return false;
+    }
+    let is_own = |op: OpId| history.op(op).kind.is_write() && history.op(op).key == *key;
+    let mut own = history.ops_of(edge.before).filter(|&op| is_own(op));
+    own.any(|op| history.list(*read).contains(&history.op(op).value))
+}
+
+impl Shape {
+    fn of(history: &History, cycle: &Cycle) -> Shape {
+        let edges = raw(history, &cycle.edges);
+        let next = |place: usize| edges[(place + 1) % edges.len()];
+        let mut needs = Needs::Nothing;
+        let mut open: Vec<&Edge> = edges.clone();
+        while let Some(edge) = open.pop() {
+            match &edge.reason {
+                Reason::Session => needs = needs.max(Needs::Session),
+                Reason::RealTime => needs = Needs::RealTime,
+                Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
+                    open.extend(because);
+                }
+                Reason::Overwritten { visible, .. } => open.extend(visible),
+                _ => {}
+            }
+        }
+        Shape {
+            edges: edges.len(),
+            anti: edges.iter().filter(|edge| is_anti(edge)).count(),
+            adjacent: (0..edges.len())
+                .any(|place| is_anti(edges[place]) && is_anti(next(place)) && edges.len() > 1),
+            reads: edges.iter().any(|edge| matches!(edge.reason, Reason::ReadsFrom { .. })),
+            by_condition: edges.iter().any(|edge| match edge.reason {
+                Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),
+                _ => false,
+            }),
+            needs,
+        }
+    }
+
+    fn elle_name(&self) -> String {
+        let kind = match self.anti {
+            0 if self.reads => "G1c",
+            0 => "G0",
+            1 => "G-single",
+            _ if !self.adjacent => "G-nonadjacent",
+            _ => "G2",
+        };
+        let item = if self.anti > 0 && !self.by_condition { "-item" } else { "" };
+        let needs = match self.needs {
+            Needs::RealTime => "-realtime",
+            Needs::Session => "-process",
+            Needs::Nothing => "",
+        };
+        format!("{kind}{item}{needs}")
+    }
+}
+
+fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
+    let shape = Shape::of(history, cycle);
+    let pick = |plain, in_session, in_real_time| match shape.needs {
+        Needs::RealTime => in_real_time,
+        Needs::Session => in_session,
+        Needs::Nothing => plain,
+    };
+    let is_plain = shape.needs == Needs::Nothing;
+    match shape.anti {
+        0 if shape.reads => pick(
+            AnomalyKind::CircularInformationFlow,
+            AnomalyKind::SessionCircularInformationFlow,
+            AnomalyKind::RealTimeCircularInformationFlow,
+        ),
+        0 => pick(
+            AnomalyKind::DirtyWrite,
+            AnomalyKind::SessionDirtyWrite,
+            AnomalyKind::RealTimeDirtyWrite,
+        ),
+        _ if is_plain && is_lost_update(&cycle.edges) => AnomalyKind::LostUpdate,
+        1 if shape.edges == 2
+            && cycle.edges.iter().any(|edge| matches!(edge.reason, Reason::RealTime)) =>
+        {
+            AnomalyKind::StaleRead
+        }
+        1 => {
+            pick(AnomalyKind::ReadSkew, AnomalyKind::SessionReadSkew, AnomalyKind::RealTimeReadSkew)
+        }
+        _ if !shape.adjacent => {
+            pick(AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork)
+        }
+        _ if shape.by_condition => AnomalyKind::PredicateAntiDependencyCycle,
+        2 if shape.edges == 2 => AnomalyKind::WriteSkew,
+        2 if is_plain && is_read_only_anomaly(history, &cycle.edges) => {
+            AnomalyKind::ReadOnlyTransactionAnomaly
+        }
+        _ => pick(
+            AnomalyKind::AntiDependencyCycle,
+            AnomalyKind::SessionAntiDependencyCycle,
+            AnomalyKind::RealTimeAntiDependencyCycle,
+        ),
+    }
+}
+
+/// Two transactions, each of which precedes the other because of the same key, which
+/// both write.
+fn is_lost_update(edges: &[Edge]) -> bool {
+    let key = |edge: &Edge| match edge.reason {
+        Reason::AntiDependency { key, .. }
+        | Reason::FirstVersion { key, .. }
+        | Reason::WritersApart { key, .. }
+        | Reason::Assumed { key, .. }
+        | Reason::Overwritten { key, .. } => Some(key),
+        Reason::Version(step) => Some(step.key),
+        _ => None,
+    };
+    edges.len() == 2 && key(&edges[0]).is_some() && key(&edges[0]) == key(&edges[1])
+}
+
+/// Three transactions, of which one that writes nothing saw the last and missed the first
+/// [Fekete04].
+fn is_read_only_anomaly(history: &History, edges: &[Edge]) -> bool {
+    let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
+    let saw = edges.iter().find(|edge| matches!(edge.reason, Reason::ReadsFrom { .. }));
+    edges.len() == 3 && saw.is_some_and(|edge| !writes(edge.after))
+}

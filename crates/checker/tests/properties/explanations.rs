@@ -1,0 +1,159 @@
+//! Explanations are minimal: nothing that one rests on can be left out.
+
+use super::support::{Size, history, random_history};
+use isolde::{
+    Anomaly, Check, Edge, Evidence, Explanation, Level, Limits, Options, Reason, Verdict,
+};
+use isolde::{applicable_levels, explain};
+use isolde_history::format::parse_text;
+use isolde_history::{History, Index, OpId, Part, Selection};
+use std::path::Path;
+
+fn is_violated(history: &History, level: Level) -> bool {
+    let index = Index::new(history);
+    let verdict = Check::new(history, &index, &Limits::NONE).decide(level);
+    matches!(verdict, Verdict::Violated(_))
+}
+
+/// Every way of leaving out one thing: a transaction, an operation, a place in a session, the
+/// times of a transaction.
+fn smaller(history: &History, index: &Index, whole: &Selection) -> Vec<(String, Selection)> {
+    let mut all = Vec::new();
+    for txn in whole.txns(history) {
+        let mut without = whole.clone();
+        without.ops.retain(|&op| history.txn_of(op) != txn);
+        all.push((format!("without {}", history.txn_name(txn)), without));
+        if !whole.apart.contains(&txn) {
+            let mut apart = whole.clone();
+            apart.apart.push(txn);
+            apart.apart.sort_unstable();
+            all.push((format!("{} apart", history.txn_name(txn)), apart));
+        }
+        if !whole.timeless.contains(&txn) && history.has_times() {
+            let mut timeless = whole.clone();
+            timeless.timeless.push(txn);
+            timeless.timeless.sort_unstable();
+            all.push((format!("{} timeless", history.txn_name(txn)), timeless));
+        }
+    }
+    for &op in &whole.ops {
+        let mut without = whole.clone();
+        without.ops.retain(|&kept| kept != op);
+        all.push((format!("without {op:?}"), without));
+    }
+    for (_, selection) in &mut all {
+        selection.close(history, index);
+    }
+    all
+}
+
+/// All edges of an anomaly, with those that they follow from.
+fn edges(anomaly: &Anomaly) -> Vec<&Edge> {
+    let mut all: Vec<&Edge> = match &anomaly.evidence {
+        Evidence::Operations { .. } => Vec::new(),
+        Evidence::Cycle(cycle) => cycle.edges.iter().collect(),
+        Evidence::Cases(cases) => cases.cycles.iter().flat_map(|cycle| &cycle.edges).collect(),
+    };
+    let mut next = 0;
+    while next < all.len() {
+        match &all[next].reason {
+            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
+                all.extend(because);
+            }
+            Reason::Overwritten { visible, .. } => all.extend(visible),
+            _ => {}
+        }
+        next += 1;
+    }
+    all
+}
+
+/// The read that an edge names, if it names one.
+fn read_of(edge: &Edge) -> Option<OpId> {
+    match edge.reason {
+        Reason::ReadsFrom { read, .. }
+        | Reason::AntiDependency { read, .. }
+        | Reason::FirstVersion { read, .. }
+        | Reason::Overwritten { read, .. } => Some(read),
+        _ => None,
+    }
+}
+
+/// Holds the explanation of one level to what explanations promise.
+fn hold(text: &str, whole: &History, index: &Index, level: Level, it: &Explanation) {
+    let said = || format!("{level}, shown at {}: {:?}\n{text}", it.shown_at, it.anomaly);
+    let (Evidence::Cycle(_) | Evidence::Cases(_)) = it.anomaly.evidence else { return };
+    assert!(it.is_minimal, "{}", said());
+    let part = Part::new(whole, index, &it.rests_on);
+    assert!(is_violated(&part.history, it.shown_at), "not enough: {}", said());
+    for (what, less) in smaller(whole, index, &it.rests_on) {
+        // The first of a session, or one without times, has nothing to lose.
+        let part_less = Part::new(whole, index, &less);
+        let same_ops = less.ops == it.rests_on.ops;
+        if same_ops && is_the_same(&part, &part_less) {
+            continue;
+        }
+        assert!(!is_violated(&part_less.history, it.shown_at), "{what} is not needed: {}", said());
+    }
+    // Every edge stands on a read that was kept, and so goes with it.
+    for edge in edges(&it.anomaly) {
+        if let Some(read) = read_of(edge) {
+            assert!(it.rests_on.has(read), "{read:?} is not kept: {}", said());
+        }
+    }
+    assert!(it.rules_out.contains(&it.shown_at), "{}", said());
+    assert!(it.shown_at == level || level.weaker_than().contains(&it.shown_at), "{}", said());
+}
+
+fn is_the_same(one: &Part, other: &Part) -> bool {
+    isolde_history::format::to_text(&one.history) == isolde_history::format::to_text(&other.history)
+        && one.history.session_count() == other.history.session_count()
+}
+
+fn hold_all(text: &str, whole: &History) -> usize {
+    let index = Index::new(whole);
+    let mut check = Check::new(whole, &index, &Limits::NONE);
+    let mut count = 0;
+    for level in applicable_levels(whole) {
+        let Verdict::Violated(violated) = check.decide(level) else { continue };
+        if violated.anomalies.is_empty() {
+            continue;
+        }
+        let options = Options::default();
+        let found = explain((whole, &index), level, &violated, options, &Limits::NONE);
+        let found = found.unwrap_or_else(|| panic!("{level} is not explained\n{text}"));
+        hold(text, whole, &index, level, &found);
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn nothing_can_be_left_out_of_the_explanations_of_the_corpus() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus")];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "txt") {
+                let text = std::fs::read_to_string(&path).expect("a text");
+                let Ok(whole) = parse_text(&text) else { continue };
+                count += hold_all(&format!("{}\n{text}", path.display()), &whole);
+            }
+        }
+    }
+    assert!(count > 300, "only {count} violations were explained");
+}
+
+#[test]
+fn nothing_can_be_left_out_of_the_explanations_of_random_histories() {
+    let size = Size { txns_max: 7, ops_max: 4, keys_max: 3 };
+    let mut count = 0;
+    for seed in 0..400 {
+        let text = random_history(seed, size);
+        count += hold_all(&text, &history(&text));
+    }
+    assert!(count > 400, "only {count} violations were explained");
+}

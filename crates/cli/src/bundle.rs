@@ -1,0 +1,201 @@
+//! `isolde bundle`: everything about a run or a history in one archive, to be sent to somebody.
+//!
+//! It holds the history, its smallest part that violates a level, the report, proofs of the
+//! verdicts, what the run was, and how to repeat it. `isolde report` opens it, and so does `tar`.
+
+use crate::archive::{self, Entry};
+use crate::exit::{Failure, Status};
+use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
+use crate::{check, explain, input, limits, output, say, shrink};
+use isolde::{Check, Level, Limits, Options};
+use isolde_history::format::{self, Writer};
+use isolde_history::{History, Index, ReadError};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long proofs are looked for, unless the user says otherwise.
+const PROOF_TIME: Duration = Duration::from_mins(1);
+
+/// Options of `isolde bundle`.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// The folder of a run, or a history
+    file: PathBuf,
+    /// The archive to write [default: beside FILE, with .bundle.tar.gz behind its name]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Pack the smallest part that violates a level instead of the whole history
+    #[arg(long)]
+    shrunk: bool,
+    #[command(flatten)]
+    input: input::Arguments,
+    #[command(flatten)]
+    limits: limits::Arguments,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.limits.resources.apply_threads();
+    let opening = Opening { input: &arguments.input, limits: &arguments.limits };
+    let mut subject = opening.open(&arguments.file)?;
+    if arguments.shrunk {
+        subject = shrunk_alone(&opening, subject, arguments)?;
+    }
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None => beside(&arguments.file)?,
+    };
+    let entries = entries(&subject, arguments)?;
+    output::write_whole(&path, |out| archive::write(&entries, out))?;
+    say(&format!("isolde: wrote {}; open it with: isolde report {0}", path.display()));
+    Ok(Status::Satisfied)
+}
+
+/// The same, about nothing but the smallest part that violates a level.
+fn shrunk_alone(
+    opening: &Opening<'_>,
+    subject: Subject,
+    arguments: &Arguments,
+) -> Result<Subject, Failure> {
+    let Some((_, history)) = findings(&subject, arguments).shrunk else {
+        let message = "bundle: no violation was found, so there is no part to be packed alone";
+        return Err(Failure::Usage(message.into()));
+    };
+    let report = opening.checked(&history, (&input::name(&arguments.file), "text"));
+    Ok(Subject { report, run: subject.run, history: Some(history), source: None })
+}
+
+fn beside(file: &Path) -> Result<PathBuf, Failure> {
+    let Some(name) = file.file_name() else {
+        return Err(Failure::Usage("bundle: name the archive with --output".into()));
+    };
+    let mut name = name.to_owned();
+    name.push(".bundle.tar.gz");
+    Ok(file.with_file_name(name))
+}
+
+fn entries(subject: &Subject, arguments: &Arguments) -> Result<Vec<Entry>, Failure> {
+    let mut files: Vec<Entry> = Vec::new();
+    let history = history_file(subject, arguments)?;
+    let history_name = history.as_ref().map(|entry| entry.name.clone());
+    files.extend(history);
+    files.push(entry("report.json", pretty(&subject.report)));
+    if let Some(run) = &subject.run {
+        files.push(entry(RUN_FILE, pretty(run)));
+    }
+    let found = findings(subject, arguments);
+    files.extend(found.certificate.map(|text| entry("certificate.txt", text)));
+    if !arguments.shrunk {
+        files.extend(found.shrunk.map(|(text, _)| entry("shrunk.txt", text.into_bytes())));
+    }
+    let again = again(subject, history_name.as_deref());
+    files.push(entry("README.txt", read_me(&again).into_bytes()));
+    let noted = |name: &str| subject.run.as_ref().and_then(|run| run.get(name)).cloned();
+    let manifest = json!({
+        "bundle": BUNDLE,
+        "version": env!("CARGO_PKG_VERSION"),
+        "history": history_name,
+        "seed": noted("seed"),
+        "database": noted("database"),
+        "database_version": noted("database_version"),
+        "again": again,
+        "files": files.iter().map(|it| json!({"name": it.name, "bytes": it.content.len()}))
+            .collect::<Vec<_>>(),
+    });
+    files.insert(0, entry(MANIFEST, pretty(&manifest)));
+    Ok(files)
+}
+
+fn entry(name: &str, content: Vec<u8>) -> Entry {
+    Entry { name: name.to_owned(), content }
+}
+
+fn pretty(json: &Value) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(json).expect("plain data");
+    text.push(b'\n');
+    text
+}
+
+/// The history as it was recorded; one that is several files, in the binary format, which keeps
+/// everything.
+fn history_file(subject: &Subject, arguments: &Arguments) -> Result<Option<Entry>, Failure> {
+    if let Some(source) = &subject.source {
+        let name = source.display().to_string();
+        let content =
+            std::fs::read(source).map_err(|error| ReadError::new(&name, error.to_string()))?;
+        let extension = source.extension().and_then(|it| it.to_str()).unwrap_or("txt");
+        let plain = extension.len() < 10 && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+        let extension = if plain { extension } else { "txt" };
+        return Ok(Some(entry(&format!("history.{extension}"), content)));
+    }
+    let Some(history) = &subject.history else { return Ok(None) };
+    let binary = format::by_name("binary").and_then(|format| format.write.as_ref());
+    let Some(Writer::File(write)) = binary else { unreachable!("binary is one written file") };
+    let mut content = Vec::new();
+    write(history, &mut content)
+        .map_err(|error| Failure::Write(input::name(&arguments.file), error))?;
+    Ok(Some(entry("history.isolde", content)))
+}
+
+/// What is found out about the history for the bundle.
+#[derive(Default)]
+struct Findings {
+    /// Proofs of the verdicts.
+    certificate: Option<Vec<u8>>,
+    /// The smallest part that still violates a level, as text, and its history.
+    shrunk: Option<(String, History)>,
+}
+
+/// Proofs of the report's verdicts and the smallest part that violates one, as far as they are
+/// found in time.
+fn findings(subject: &Subject, arguments: &Arguments) -> Findings {
+    let Some(history) = &subject.history else { return Findings::default() };
+    let index = Index::new(history);
+    let deadline = Instant::now() + arguments.limits.timeout.unwrap_or(PROOF_TIME);
+    let stop = move || Instant::now() >= deadline;
+    let memory_max = arguments.limits.resources.memory_max();
+    let used = history.memory() + index.memory();
+    let limits = Limits {
+        stop: &stop,
+        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
+        observe: &|_| {},
+    };
+    let levels: Vec<Level> = (Level::ALL.into_iter())
+        .filter(|level| subject.report["levels"].get(level.name()).is_some())
+        .collect();
+    let mut checking = Check::new(history, &index, &limits);
+    check::decide(&mut checking, &levels, |_, _, _| {});
+    let certified = checking.certify(&levels);
+    let mut content = Vec::new();
+    let written = isolde_certificate::write(&certified.certificate, &mut content);
+    let violated = explain::first_violated(&mut checking, &levels).0;
+    let options = Options::default();
+    let shrunk = violated.map(|(level, violated)| {
+        let part = isolde::shrink((history, &index), level, &violated, options, &limits, &|_| {});
+        let name = input::name(&arguments.file);
+        (shrink::with_header(&part.history, level, &name, options), part.history)
+    });
+    Findings { certificate: written.is_ok().then_some(content), shrunk }
+}
+
+/// Commands that repeat what the bundle shows.
+fn again(subject: &Subject, history: Option<&str>) -> Vec<String> {
+    let mut commands = Vec::new();
+    let run = subject.run.as_ref().and_then(|run| run.get("command")).and_then(Value::as_str);
+    commands.extend(run.map(str::to_owned));
+    if let Some(history) = history {
+        commands.push(format!("isolde check {history}"));
+        commands.push(format!("isolde verify certificate.txt {history}"));
+    }
+    commands
+}
+
+fn read_me(again: &[String]) -> String {
+    let again: String = again.iter().map(|command| format!("  {command}\n")).collect();
+    format!(
+        "A violation or verdict found by isolde {}, packed by `isolde bundle`.\n\n\
+         Open the archive as it is:\n\n  isolde report THIS.tar.gz -o page.html\n\n\
+         Repeat it, in the folder where the archive was unpacked:\n\n{again}",
+        env!("CARGO_PKG_VERSION")
+    )
+}

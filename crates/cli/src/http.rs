@@ -1,0 +1,159 @@
+//! As much of HTTP as a browser on the same machine needs: GET, one answer, close.
+//!
+//! Requests are small and must come soon; everything else is refused. The name of the host must be
+//! one of ours, so that no page of somebody else can read answers by giving its own name our
+//! address.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const REQUEST_BYTES_MAX: u64 = 16 << 10;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) status: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn html(body: String) -> Answer {
+        Answer { status: "200 OK", kind: "text/html; charset=utf-8", body }
+    }
+
+    pub(crate) fn refusal(status: &'static str, message: &str) -> Answer {
+        Answer { status, kind: "text/plain; charset=utf-8", body: message.to_owned() }
+    }
+}
+
+/// Reads one request and answers it with what `answer` says for its path, which is decoded.
+pub(crate) fn serve_one(
+    stream: &TcpStream,
+    hosts: &[String],
+    answer: impl FnOnce(&str) -> Answer,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (answer, has_body) = match request(&mut BufReader::new(stream.take(REQUEST_BYTES_MAX)))? {
+        Some(request) if !hosts.contains(&request.host) => {
+            (Answer::refusal("403 Forbidden", "this server has another name"), true)
+        }
+        Some(Request { method, .. }) if method != "GET" && method != "HEAD" => {
+            (Answer::refusal("405 Method Not Allowed", "only GET is answered"), true)
+        }
+        Some(Request { path: Some(path), method, .. }) => (answer(&path), method == "GET"),
+        _ => (Answer::refusal("400 Bad Request", "expected a request of HTTP"), true),
+    };
+    let mut out: &TcpStream = stream;
+    write!(
+        out,
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         X-Frame-Options: DENY\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n",
+        answer.status,
+        answer.kind,
+        answer.body.len()
+    )?;
+    if has_body {
+        out.write_all(answer.body.as_bytes())?;
+    }
+    out.flush()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    method: String,
+    /// `None` if it cannot be decoded.
+    path: Option<String>,
+    host: String,
+}
+
+/// The first line and the host; nothing if it is no request.
+fn request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
+    let mut first = String::new();
+    input.read_line(&mut first)?;
+    let mut words = first.split_whitespace();
+    let (Some(method), Some(path), Some(_)) = (words.next(), words.next(), words.next()) else {
+        return Ok(None);
+    };
+    let path = path.split(['?', '#']).next().unwrap_or("/");
+    let mut found = Request { method: method.to_owned(), path: decoded(path), host: String::new() };
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            return Ok(Some(found));
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("host")
+        {
+            value.trim().clone_into(&mut found.host);
+        }
+    }
+}
+
+/// A path with its `%` escapes resolved.
+fn decoded(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(byte);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A name as one part of a path.
+pub(crate) fn encoded(name: &str) -> String {
+    let mut out = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_a_method_a_path_and_a_host() {
+        let text = "GET /run/a%20b?x=1 HTTP/1.1\r\nHost: localhost:1\r\nAccept: */*\r\n\r\n";
+        let found = request(&mut text.as_bytes()).expect("memory");
+        let expected = Request {
+            method: "GET".into(),
+            path: Some("/run/a b".into()),
+            host: "localhost:1".into(),
+        };
+        assert_eq!(found, Some(expected));
+        for wrong in ["", "GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n"] {
+            assert_eq!(request(&mut wrong.as_bytes()).expect("memory"), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_survive_being_part_of_a_path() {
+        for name in ["plain", "a b/c", "../x", "ä%", "\u{1f600}"] {
+            assert_eq!(decoded(&encoded(name)).as_deref(), Some(name));
+        }
+        assert_eq!(encoded("a/b c"), "a%2Fb%20c");
+        assert_eq!(decoded("%4"), None);
+        assert_eq!(decoded("%zz"), None);
+        assert_eq!(decoded("%ff"), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a page or a bundle is about: a run, a history, a report, or a bundle of them.
+
+use crate::exit::Failure;
+use crate::{archive, check, input, limits};
+use isolde::{Check, Limits, applicable_levels};
+use isolde_history::format::{self, Input, ReadOptions};
+use isolde_history::{History, Index, ReadError, Source};
+use isolde_report::{Report, refuse_other_schema};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The file of a run's folder that tells about it.
+pub(crate) const RUN_FILE: &str = "run.json";
+/// The first file of a bundle, by which it is known.
+pub(crate) const MANIFEST: &str = "isolde-bundle.json";
+/// The version of bundles.
+pub(crate) const BUNDLE: u64 = 1;
+/// How long a history is checked, unless the user says otherwise.
+const CHECK_TIME: Duration = Duration::from_mins(1);
+/// What a file that may be JSON of ours or a bundle is known by.
+const START_BYTES: usize = 1 << 16;
+
+/// How to open something.
+pub(crate) struct Opening<'a> {
+    pub(crate) input: &'a input::Arguments,
+    pub(crate) limits: &'a limits::Arguments,
+}
+
+/// Something that was opened.
+pub(crate) struct Subject {
+    /// The report, of the version that is understood here.
+    pub(crate) report: Value,
+    /// What `isolde run` noted, without the report.
+    pub(crate) run: Option<Value>,
+    /// The history, if it is at hand.
+    pub(crate) history: Option<History>,
+    /// The file of the history, if it is one.
+    pub(crate) source: Option<PathBuf>,
+}
+
+impl Opening<'_> {
+    /// Opens a run's folder, a history, a report or a bundle, whichever it is.
+    pub(crate) fn open(&self, path: &Path) -> Result<Subject, Failure> {
+        let name = input::name(path);
+        if path.is_dir() && path.join(RUN_FILE).is_file() {
+            let run = read_json(&path.join(RUN_FILE))?;
+            return self.of_run(run, &path.join("history.log"));
+        }
+        if path.is_file() {
+            let start = start_of(path)?;
+            if let Some(first) = archive::first_name(&start) {
+                return self.of_bundle(path, &first);
+            }
+            if start.trim_ascii_start().starts_with(b"{")
+                && let Ok(json) = read_json(path)
+            {
+                if json.get("report").is_some_and(|it| it.get("levels").is_some()) {
+                    let beside = path.with_file_name("history.log");
+                    return self.of_run(json, &beside);
+                }
+                if json.get("levels").is_some() && json.get("schema").is_some() {
+                    return of_report(&name, json);
+                }
+            }
+        }
+        self.of_history(path)
+    }
+
+    fn options(&self) -> ReadOptions {
+        let memory_max = self.limits.resources.memory_max();
+        ReadOptions { memory_max, initial: self.input.initial }
+    }
+
+    /// A finished run: its verdicts are there, the history is shown if it still is.
+    fn of_run(&self, mut run: Value, history: &Path) -> Result<Subject, Failure> {
+        let name = history.with_file_name(RUN_FILE).display().to_string();
+        let report = run.as_object_mut().and_then(|run| run.remove("report")).unwrap_or_default();
+        refuse_other_schema(&report).map_err(|message| ReadError::new(&name, message))?;
+        let (read, source) = match history.is_file() {
+            false => (None, None),
+            true => {
+                let (read, _) = format::read_detected(format::open(history)?, self.options())?;
+                (Some(read), Some(history.to_owned()))
+            }
+        };
+        Ok(Subject { report, run: Some(run), history: read, source })
+    }
+
+    /// A history is checked first.
+    fn of_history(&self, path: &Path) -> Result<Subject, Failure> {
+        let memory_max = self.limits.resources.memory_max();
+        let (history, format) = input::read(path, self.input, memory_max)?;
+        let report = self.checked(&history, (&input::name(path), format.name));
+        let source = path.is_file().then(|| path.to_owned());
+        Ok(Subject { report, run: None, history: Some(history), source })
+    }
+
+    /// The report on all levels that a history can tell something about.
+    pub(crate) fn checked(&self, history: &History, named: (&str, &str)) -> Value {
+        let index = Index::new(history);
+        let deadline = Instant::now() + self.limits.timeout.unwrap_or(CHECK_TIME);
+        let stop = move || Instant::now() >= deadline;
+        let used = history.memory() + index.memory();
+        let memory_max = self.limits.resources.memory_max();
+        let limits = Limits {
+            stop: &stop,
+            working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
+            observe: &|_| {},
+        };
+        let mut checking = Check::new(history, &index, &limits);
+        let decided = check::decide(&mut checking, &applicable_levels(history), |_, _, _| {});
+        let report = Report::new(history, &index, named, &decided, checking.found());
+        serde_json::to_value(&report).expect("a report is plain data")
+    }
+
+    fn of_bundle(&self, path: &Path, first: &str) -> Result<Subject, Failure> {
+        let name = input::name(path);
+        let wrong = |message: String| Failure::Read(ReadError::new(&name, message));
+        if first != MANIFEST {
+            return Err(wrong(format!(
+                "expected a bundle of isolde, found an archive that begins with `{first}`"
+            )));
+        }
+        let bytes_max = self.limits.resources.memory_max().unwrap_or(usize::MAX);
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        let entries = archive::read(file, bytes_max).map_err(|damage| {
+            wrong(match damage {
+                archive::Damage::CutOff => "the bundle is cut off or damaged; copy it again".into(),
+                archive::Damage::Foreign(what) => {
+                    format!("expected a bundle of isolde, but {what}")
+                }
+                archive::Damage::TooLarge => "the bundle needs more memory than allowed".into(),
+            })
+        })?;
+        let content = |wanted: &str| entries.iter().find(|it| it.name == wanted);
+        let json = |wanted: &str| -> Result<Value, Failure> {
+            let entry = content(wanted).ok_or_else(|| wrong(format!("it has no {wanted}")))?;
+            serde_json::from_slice(&entry.content)
+                .map_err(|error| wrong(format!("{wanted}: {error}")))
+        };
+        let manifest = json(MANIFEST)?;
+        if manifest["bundle"].as_u64() != Some(BUNDLE) {
+            let found = &manifest["bundle"];
+            return Err(wrong(format!("expected a bundle of version {BUNDLE}, found {found}")));
+        }
+        let report = json("report.json")?;
+        refuse_other_schema(&report).map_err(wrong)?;
+        let run = content(RUN_FILE).map(|_| json(RUN_FILE)).transpose()?;
+        let history = match manifest["history"].as_str() {
+            None => None,
+            Some(file) => {
+                let entry = content(file).ok_or_else(|| wrong(format!("it has no {file}")))?;
+                let source = Source::from_bytes(format!("{name}/{file}"), &entry.content);
+                let (history, _) = format::read_detected(Input::File(source), self.options())?;
+                Some(history)
+            }
+        };
+        Ok(Subject { report, run, history, source: None })
+    }
+}
+
+fn of_report(name: &str, report: Value) -> Result<Subject, Failure> {
+    refuse_other_schema(&report).map_err(|message| ReadError::new(name, message))?;
+    Ok(Subject { report, run: None, history: None, source: None })
+}
+
+fn start_of(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut start = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(START_BYTES as u64).read_to_end(&mut start).map(|_| ()));
+    read.map_err(|error| ReadError::new(&input::name(path), error.to_string()))?;
+    Ok(start)
+}
+
+/// A file of JSON.
+pub(crate) fn read_json(path: &Path) -> Result<Value, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path).map_err(|error| ReadError::new(&name, error.to_string()))?;
+    let json = serde_json::from_slice(&text);
+    Ok(json.map_err(|error| ReadError::new(&name, format!("expected JSON, found: {error}")))?)
+}

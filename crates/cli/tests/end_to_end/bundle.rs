@@ -1,0 +1,113 @@
+//! `isolde bundle`, and what `isolde report` makes of bundles, reports and what is neither.
+
+use crate::support::{FRACTURED, Folder, refused};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+fn bundled() -> Folder {
+    let folder = Folder::with(&[("history.txt", FRACTURED)]);
+    let run = folder.isolde("bundle history.txt -o all.tar.gz");
+    assert_eq!((run.status, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+    folder
+}
+
+#[test]
+fn a_bundle_has_everything_and_report_opens_it() {
+    let folder = bundled();
+    let listed = std::process::Command::new("tar")
+        .args(["-tzf", "all.tar.gz"])
+        .current_dir(folder.path("."))
+        .output()
+        .expect("tar");
+    assert_eq!(
+        String::from_utf8_lossy(&listed.stdout),
+        "isolde-bundle.json\nhistory.txt\nreport.json\ncertificate.txt\nshrunk.txt\nREADME.txt\n"
+    );
+    // As a vendor would: nothing else is there.
+    let there = Folder::with(&[]);
+    std::fs::copy(folder.path("all.tar.gz"), there.path("all.tar.gz")).expect("a copy");
+    let run = there.isolde("report all.tar.gz -o page.html");
+    assert_eq!((run.status, run.stderr.as_str()), (0, "isolde: wrote page.html\n"));
+    let page = there.read("page.html");
+    assert!(page.contains("\"counterexamples\":[{") && page.contains("\"op_keys\""));
+    // The proofs are about the history beside them.
+    let unpacked = std::process::Command::new("tar")
+        .args(["-xzf", "all.tar.gz"])
+        .current_dir(there.path("."))
+        .status();
+    assert!(unpacked.is_ok_and(|status| status.success()));
+    assert_eq!(there.isolde("verify certificate.txt history.txt").status, 0);
+}
+
+#[test]
+fn the_bundle_of_a_run_says_how_to_repeat_it() {
+    let folder = Folder::with(&[]);
+    folder.isolde("run sim://snapshot-isolation --transactions 50 -o run --quiet");
+    let run = folder.isolde("bundle run");
+    let expected =
+        "isolde: wrote run.bundle.tar.gz; open it with: isolde report run.bundle.tar.gz\n";
+    assert_eq!((run.status, run.stderr.as_str()), (0, expected));
+    let shown = folder.isolde("report run.bundle.tar.gz -o -");
+    assert!(shown.stdout.contains("isolde run sim://snapshot-isolation"));
+}
+
+#[test]
+fn a_bundle_that_is_cut_off_says_so() {
+    let folder = bundled();
+    let whole = std::fs::read(folder.path("all.tar.gz")).expect("it was written");
+    for length in [whole.len() / 2, whole.len() - 1] {
+        folder.write("cut.tar.gz", &whole[..length]);
+        let message = "isolde: cut.tar.gz: the bundle is cut off or damaged; copy it again\n";
+        assert_eq!(folder.isolde("report cut.tar.gz -o -"), refused(message), "{length}");
+    }
+}
+
+#[test]
+fn a_foreign_archive_and_a_foreign_version_are_refused() {
+    let folder = Folder::with(&[("other", "x"), ("isolde-bundle.json", "{\"bundle\": 9}")]);
+    for name in ["other", "isolde-bundle.json"] {
+        let made = std::process::Command::new("tar")
+            .args(["--format=ustar", "-czf", "foreign.tar.gz", name])
+            .current_dir(folder.path("."))
+            .status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let message = match name {
+            "other" => "expected a bundle of isolde, found an archive that begins with `other`",
+            _ => "expected a bundle of version 1, found 9",
+        };
+        let expected = format!("isolde: foreign.tar.gz: {message}\n");
+        assert_eq!(folder.isolde("report foreign.tar.gz -o -"), refused(&expected));
+    }
+}
+
+#[test]
+fn compressed_histories_are_no_bundles() {
+    let folder = Folder::with(&[]);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(FRACTURED.as_bytes()).expect("memory");
+    folder.write("history.txt.gz", &packed.finish().expect("memory"));
+    assert_eq!(folder.isolde("report history.txt.gz -o -").status, 0);
+}
+
+#[test]
+fn a_report_in_json_becomes_a_page_and_one_of_another_version_is_refused() {
+    let folder = Folder::with(&[("history.txt", FRACTURED)]);
+    folder.isolde("check history.txt --format json -o report.json");
+    let shown = folder.isolde("report report.json -o -");
+    assert_eq!(shown.status, 0);
+    assert!(shown.stdout.contains("\"counterexamples\":[{"));
+    let json = folder.read("report.json");
+    let old = json.replacen("\"schema\": 2", "\"schema\": 1", 1);
+    assert_ne!(old, json);
+    folder.write("old.json", old.as_bytes());
+    assert_eq!(
+        folder.isolde("report old.json -o -"),
+        refused(
+            "isolde: old.json: expected a report of schema 2, found schema 1, written by isolde \
+             0.1.0; check the history again with this one\n"
+        )
+    );
+    folder.write("cut.json", &json.as_bytes()[..json.len() / 2]);
+    assert_eq!(folder.isolde("report cut.json -o -").status, 3);
+}

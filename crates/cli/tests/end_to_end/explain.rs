@@ -1,0 +1,97 @@
+//! `isolde explain` and `isolde shrink`.
+
+use crate::support::{FRACTURED, Folder, GOOD};
+
+#[test]
+fn an_explanation_says_what_happened_why_it_cannot_be_and_what_it_means() {
+    let folder = Folder::with(&[("h.txt", FRACTURED)]);
+    let run = folder.isolde("explain h.txt --level read-atomic");
+    let expected = "\
+not read-atomic: fractured, non-monotonic read (an observed transaction vanishes) (Adya's G-single, Elle's G-single-item)
+
+  B saw x = 1 of A, but missed its y = 1: it read y = nil.
+
+  Who did what:
+    B  session B
+       read x = 1, read y = nil (h.txt:2)
+    A  session A
+       wrote x = 1, wrote y = 1 (h.txt:1)
+
+  Why that cannot be:
+    1. B comes before A: B read y = nil, which A replaced with y = 1 (h.txt:2, 1). [rw on y]
+    2. A comes before B: B read x = 1, which A wrote (h.txt:1, 2). [wr on x]
+    So B would have to come before A and A before B.
+
+  What it means: A transaction sees another's effect and then an older state without it: half of a change is used as if it were all of it.
+
+";
+    assert_eq!((run.status, run.stderr.as_str()), (1, ""));
+    let (argument, rules_out) = run.stdout.split_once("  This alone").expect("the last part");
+    assert_eq!(argument, expected);
+    assert!(rules_out.starts_with(" rules out: monotonic-atomic-view, "), "{rules_out}");
+}
+
+#[test]
+fn nothing_violated_is_nothing_to_explain_or_shrink() {
+    let folder = Folder::with(&[("h.txt", GOOD)]);
+    let explained = folder.isolde("explain h.txt");
+    assert_eq!((explained.status, explained.stdout.as_str()), (0, "h.txt: nothing is violated\n"));
+    let shrunk = folder.isolde("shrink h.txt");
+    let message = "isolde: h.txt: nothing is violated, so there is nothing to shrink\n";
+    assert_eq!((shrunk.status, shrunk.stdout.as_str(), shrunk.stderr.as_str()), (0, "", message));
+}
+
+#[test]
+fn what_is_documented_of_a_database_is_said_beside_its_log() {
+    let folder = Folder::with(&[
+        ("history.txt", FRACTURED),
+        (
+            "run.json",
+            r#"{"history": "there/history.txt", "gate": [{"level": "read-atomic", "verdict": "violated", "documented": "readers do not wait"}]}"#,
+        ),
+        ("other.txt", FRACTURED),
+    ]);
+    let documented = "Documented: readers do not wait";
+    let of = |file: &str| folder.isolde(&format!("explain {file} --level read-atomic")).stdout;
+    assert!(of("history.txt").contains(documented));
+    assert!(!of("other.txt").contains(documented));
+}
+
+#[test]
+fn a_shrunk_history_is_the_smallest_with_its_expectations() {
+    let noisy = "\
+A: w(x,1) w(y,1) w(z,1)
+C: r(z,1) w(v,1)
+B: r(x,1) r(y,nil) r(v,1)
+D: w(u,1) r(v,1)
+";
+    let folder = Folder::with(&[("h.txt", noisy)]);
+    let run = folder.isolde("shrink h.txt --level read-atomic -o small.txt");
+    assert_eq!((run.status, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.starts_with("isolde: h.txt: 2 of 4 transactions, 4 of 10 operations"));
+    let small = folder.read("small.txt");
+    let lines: Vec<&str> = small.lines().filter(|line| !line.starts_with("# expect")).collect();
+    assert_eq!(
+        lines,
+        [
+            "# isolde-history 1",
+            "# The part of h.txt that is not read-atomic.",
+            "#",
+            "A/A: w(x,1) w(y,1)",
+            "B/B: r(x,1) r(y,nil)",
+        ]
+    );
+    assert!(small.contains("\n# expect read-atomic violated\n"), "{small}");
+    assert_eq!(folder.isolde("check small.txt -q --level read-atomic").status, 1);
+    assert_eq!(folder.isolde("check small.txt -q --level adya-read-committed").status, 0);
+}
+
+#[test]
+fn a_history_that_cannot_be_read_is_bad_input() {
+    let folder = Folder::with(&[("bad.txt", "A: w(\n")]);
+    for command in ["explain", "shrink"] {
+        let run = folder.isolde(&format!("{command} bad.txt"));
+        assert_eq!((run.status, run.stdout.as_str()), (3, ""));
+        assert!(run.stderr.starts_with("isolde: bad.txt: line 1"), "{}", run.stderr);
+    }
+}

@@ -1,0 +1,134 @@
+//! The forms of `isolde check`: `--format` and `--report`.
+
+use crate::support::{FRACTURED, Folder, GOOD, refused};
+
+const SKEW: &str = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\n";
+
+fn printed(history: &str, form: &str) -> String {
+    let folder = Folder::with(&[("history.txt", history)]);
+    let run = folder.isolde(&format!("check history.txt --level serializable --format {form}"));
+    assert_eq!((run.status, run.stderr.as_str()), (1, ""));
+    run.stdout
+}
+
+#[test]
+fn junit_has_a_test_case_for_each_level() {
+    let folder = Folder::with(&[("skew.txt", SKEW), ("good.txt", GOOD)]);
+    folder.write("bad.txt", b"A: w(");
+    let run = folder.isolde(
+        "check skew.txt good.txt bad.txt --level serializable --level causal --format junit",
+    );
+    assert_eq!(run.status, 3);
+    let text = regular(&run.stdout);
+    for expected in [
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"isolde\">",
+        "<testsuite name=\"skew.txt\" tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\"",
+        "<testcase name=\"causal\" classname=\"skew.txt\" time=\"T\"/>",
+        "<failure message=\"write-skew\">",
+        "<testsuite name=\"good.txt\" tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\"",
+        "<testcase name=\"reading\" classname=\"bad.txt\" time=\"T\">\n      <error message=\"bad.txt:",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+/// A text with its times replaced.
+fn regular(text: &str) -> String {
+    let mut parts = text.split("time=\"");
+    let mut out = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        out.push_str("time=\"T\"");
+        out.push_str(part.split_once('"').map_or("", |(_, rest)| rest));
+    }
+    out
+}
+
+#[test]
+fn github_gets_annotations_with_places_and_a_step_summary() {
+    let folder = Folder::with(&[("skew.txt", SKEW)]);
+    let output = folder
+        .command("check skew.txt --level serializable --format github")
+        .env("GITHUB_STEP_SUMMARY", folder.path("summary.md"))
+        .output()
+        .expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.starts_with("::error file=skew.txt,line=1,title=not serializable%3A write-skew"),
+        "{text}"
+    );
+    let summary = folder.read("summary.md");
+    assert!(summary.contains("| serializable | ❌ violated |"), "{summary}");
+}
+
+#[test]
+fn dot_and_svg_show_both_transactions_and_both_edges() {
+    let dot = printed(SKEW, "dot");
+    assert_eq!((dot.matches(" -> ").count(), dot.matches("label=\"rw ").count()), (2, 2), "{dot}");
+    let svg = printed(SKEW, "svg");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert_eq!((svg.matches("class=\"card ").count(), svg.matches("data-edge=").count()), (2, 2));
+}
+
+#[test]
+fn a_replay_types_the_reads_before_the_commits_that_they_missed() {
+    let text = printed(SKEW, "replay");
+    let steps: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("/* A") || line.starts_with("/* B")).collect();
+    let at = |part: &str| {
+        steps
+            .iter()
+            .position(|step| step.contains(part))
+            .unwrap_or_else(|| panic!("{part}: {text}"))
+    };
+    let commits: Vec<usize> = (0..steps.len()).filter(|&it| steps[it].contains("COMMIT")).collect();
+    assert_eq!(commits.len(), 2);
+    assert!(at("SELECT v FROM isolde_replay WHERE k = 'x'") < commits[0], "{text}");
+    assert!(at("SELECT v FROM isolde_replay WHERE k = 'y'") < commits[0], "{text}");
+    assert!(text.contains("-- Terminal B alone"), "{text}");
+}
+
+#[test]
+fn several_forms_are_written_in_one_run() {
+    let folder = Folder::with(&[("skew.txt", SKEW)]);
+    let run = folder.isolde(
+        "check skew.txt --level serializable --quiet --report junit=out.xml --report markdown=out.md \
+         --report html=out.html --report elle=elle",
+    );
+    assert_eq!((run.status, run.stdout.as_str()), (1, "skew.txt\tserializable\tviolated\n"));
+    assert!(folder.read("out.xml").contains("<failure"));
+    assert!(folder.read("out.md").starts_with("## skew.txt: not serializable\n"));
+    assert!(folder.read("out.html").starts_with("<!doctype html>"));
+    let elle = folder.read("elle/G2-item.txt");
+    assert!(elle.starts_with("Let:\n  A = {") && elle.ends_with(": a contradiction!\n"), "{elle}");
+    let results = folder.read("elle/results.edn");
+    assert!(results.starts_with("{:valid? false\n :anomaly-types [:G2-item]\n"), "{results}");
+}
+
+#[test]
+fn forms_that_do_not_exist_or_do_not_fit_are_refused() {
+    let folder = Folder::with(&[("a", GOOD), ("b", FRACTURED)]);
+    let message = "isolde: svg, html and elle are for one history at a time\n";
+    assert_eq!(folder.isolde("check a b --format html"), refused(message));
+    assert_eq!(folder.isolde("check a --format pdf").status, 3);
+    assert_eq!(folder.isolde("check a --format elle").status, 3);
+    assert_eq!(folder.isolde("check a --report junit").status, 3);
+}
+
+#[test]
+fn hostile_strings_are_markup_in_no_form() {
+    let key = "\"</script><b>\\\" \\\\N ]]> ```\\n::error::x\\u{1b}[31m'; DROP TABLE t; --\"";
+    let history = format!("A: r({key},nil) w(y,{key})\nB: r(y,nil) w({key},1)\n");
+    for form in ["text", "json", "junit", "github", "markdown", "dot", "svg", "replay", "html"] {
+        let text = printed(&history, form);
+        assert!(!text.contains('\u{1b}'), "{form}");
+        if ["junit", "svg", "html"].contains(&form) {
+            assert!(!text.contains("<b>") && !text.contains("</script><b"), "{form}: {text}");
+        }
+        assert!(!text.lines().any(|line| line.starts_with("::error::x")), "{form}");
+        if form == "replay" {
+            let code = text.lines().map(|line| line.split("  -- ").next().unwrap_or(""));
+            let code: Vec<&str> = code.filter(|line| !line.starts_with("--")).collect();
+            assert!(!code.iter().any(|line| line.contains("DROP")), "{code:?}");
+        }
+    }
+}

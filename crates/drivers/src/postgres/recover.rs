@@ -1,0 +1,133 @@
+//! The order of versions as PostgreSQL has it: its log, decoded.
+//!
+//! Logical decoding gives the changes of committed transactions in the order of their
+//! commits. Of one key that is the order of its versions, because the second writer of a
+//! row waits for the first. It is *not* the order in which commits become visible, so
+//! nothing else is concluded from it. Several versions by one transaction are all there.
+//!
+//! The slot is temporary: the server drops it with the connection, however that ends.
+
+use super::errors::described;
+use crate::sql::Tables;
+use isolde_harness::{Evidence, Failure, Installed};
+use postgres::Client;
+
+/// Changes that are fetched at once; a transaction is never cut in two.
+const CHANGES_MAX: i32 = 20_000;
+
+/// Decodes the changes of one table.
+pub(super) struct Decoding {
+    client: Client,
+    slot: String,
+    /// How lines about the table begin.
+    beginning: String,
+}
+
+impl Decoding {
+    /// Begins to decode the changes of the registers, from now on.
+    pub(super) fn begin(mut client: Client, tables: &Tables) -> Result<Decoding, Failure> {
+        let registers = &tables.registers;
+        if registers.is_empty() {
+            return Err(Failure::Refused(
+                "this workload has no registers; the order of lists shows in what is read of them, \
+                 so leave --white-box out"
+                    .to_owned(),
+            ));
+        }
+        let refused = |error: postgres::Error| refusal(&error);
+        client.batch_execute("SET statement_timeout = 0").map_err(refused)?;
+        let row = client
+            .query_one("SELECT current_setting('wal_level'), current_schema()::text", &[])
+            .map_err(refused)?;
+        let level: String = row.get(0);
+        if level != "logical" {
+            return Err(Failure::Refused(format!(
+                "expected wal_level to be logical for --white-box, found {level}; set \
+                 wal_level = logical in postgresql.conf and restart the server"
+            )));
+        }
+        let schema: Option<String> = row.get(1);
+        let slot = format!("{}slot", registers.trim_end_matches("registers"));
+        client
+            .execute(
+                "SELECT pg_create_logical_replication_slot($1, 'test_decoding', true)",
+                &[&slot],
+            )
+            .map_err(refused)?;
+        let schema = schema.unwrap_or_else(|| "public".to_owned());
+        Ok(Decoding { client, slot, beginning: format!("table {schema}.{registers}: ") })
+    }
+}
+
+/// What is missing, and how to get it.
+fn refusal(error: &postgres::Error) -> Failure {
+    let code = error.code().map_or("", postgres::error::SqlState::code);
+    let advice = match code {
+        "42501" => "; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION",
+        "53400" => "; all replication slots are taken: raise max_replication_slots or drop one",
+        "58P01" | "42704" => {
+            "; the output plugin test_decoding is missing: it comes with the server's contrib \
+             programs"
+        }
+        _ => "",
+    };
+    Failure::Refused(format!("cannot follow the log: {}{advice}", described(error)))
+}
+
+impl Evidence for Decoding {
+    fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
+        let rows = self
+            .client
+            .query(
+                "SELECT data FROM pg_logical_slot_get_changes($1, NULL, $2, \
+                 'skip-empty-xacts', '1', 'include-xids', '0')",
+                &[&self.slot, &CHANGES_MAX],
+            )
+            .map_err(|error| refusal(&error))?;
+        for row in &rows {
+            let line: &str = row.try_get(0).map_err(|error| refusal(&error))?;
+            let Some(change) = line.strip_prefix(self.beginning.as_str()) else { continue };
+            found.push(installed(change).ok_or_else(|| {
+                Failure::Refused(format!("expected a change of key and value, found `{line}`"))
+            })?);
+        }
+        Ok(())
+    }
+}
+
+/// The version that a change installed, such as `UPDATE: key[bigint]:5 value[bigint]:12`.
+fn installed(change: &str) -> Option<Installed> {
+    let (kind, row) = change.split_once(": ")?;
+    let column = |name: &str| -> Option<u64> {
+        let (_, rest) = row.split_once(name)?;
+        rest.split(' ').next()?.parse().ok()
+    };
+    let key = column("key[bigint]:")?;
+    let value = match kind {
+        "INSERT" | "UPDATE" => Some(column("value[bigint]:")?),
+        "DELETE" => None,
+        _ => return None,
+    };
+    Some(Installed { key, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_versions_and_removals() {
+        let version = |key, value| Some(Installed { key, value });
+        for (change, expected) in [
+            ("INSERT: key[bigint]:5 value[bigint]:12", version(5, Some(12))),
+            ("UPDATE: key[bigint]:5 value[bigint]:13", version(5, Some(13))),
+            ("DELETE: key[bigint]:5", version(5, None)),
+            ("DELETE: (no-tuple-data)", None),
+            ("TRUNCATE: (no-flags)", None),
+            ("UPDATE: key[bigint]:5 value[bigint]:null", None),
+            ("", None),
+        ] {
+            assert_eq!(installed(change), expected, "{change}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The order of versions as SQLite has it: triggers that number every version.
+//!
+//! There is one writer at a time, so the numbers that a table gives out while it is
+//! written are the order of versions, also of several by one transaction. What is rolled
+//! back takes its numbers along. The triggers go with the table of registers, the table of
+//! versions when the run is over.
+
+use isolde_harness::{Evidence, Failure, Installed};
+use rusqlite::{Connection, params};
+
+/// Versions that are fetched at once.
+const VERSIONS_MAX: i64 = 20_000;
+
+/// Reads the numbered versions.
+pub(super) struct Numbered {
+    connection: Connection,
+    versions: String,
+    /// The last one that was read.
+    last: i64,
+}
+
+impl Numbered {
+    /// Begins to number the versions of the table of registers.
+    pub(super) fn begin(connection: Connection, registers: &str) -> Result<Numbered, Failure> {
+        if registers.is_empty() {
+            return Err(Failure::Refused(
+                "this workload has no registers; the order of lists shows in what is read of them, \
+                 so leave --white-box out"
+                    .to_owned(),
+            ));
+        }
+        let versions = format!("{registers}_versions");
+        let trigger = |event: &str, row: &str| {
+            format!(
+                "CREATE TRIGGER {versions}_{event} AFTER {event} ON {registers} BEGIN \
+                 INSERT INTO {versions} (key, value) VALUES ({row}); END;"
+            )
+        };
+        let text = format!(
+            "BEGIN; CREATE TABLE {versions} \
+             (place INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL, value INTEGER);\
+             {}{}{}COMMIT",
+            trigger("INSERT", "new.key, new.value"),
+            trigger("UPDATE", "new.key, new.value"),
+            trigger("DELETE", "old.key, NULL"),
+        );
+        connection.execute_batch(&text).map_err(|error| {
+            Failure::Refused(format!("cannot create triggers for --white-box: {error}"))
+        })?;
+        Ok(Numbered { connection, versions, last: 0 })
+    }
+}
+
+impl Evidence for Numbered {
+    fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
+        let lost = |error: rusqlite::Error| Failure::Lost(error.to_string());
+        let text = format!(
+            "SELECT place, key, value FROM {} WHERE place > ?1 ORDER BY place LIMIT ?2",
+            self.versions
+        );
+        let mut statement = self.connection.prepare_cached(&text).map_err(lost)?;
+        let mut rows = statement.query(params![self.last, VERSIONS_MAX]).map_err(lost)?;
+        while let Some(row) = rows.next().map_err(lost)? {
+            self.last = row.get(0).map_err(lost)?;
+            let key: i64 = row.get(1).map_err(lost)?;
+            let value: Option<i64> = row.get(2).map_err(lost)?;
+            let value = value.map(i64::cast_unsigned);
+            found.push(Installed { key: key.cast_unsigned(), value });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        // Triggers first: writers of the registers would miss the table.
+        for event in ["INSERT", "UPDATE", "DELETE"] {
+            let text = format!("DROP TRIGGER IF EXISTS {}_{event}", self.versions);
+            let _ = self.connection.execute_batch(&text);
+        }
+        let _ = self.connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", self.versions));
+    }
+}

@@ -1,0 +1,137 @@
+//! What a database tells about itself while it is driven: the order of its versions.
+//!
+//! Clients see values, not which of two came first. A database knows, and many can be
+//! asked: by their log, by a change feed. An [`Evidence`] is such a way to ask; it runs
+//! alongside the workload, and what it found stands in the log when the run ends.
+
+use crate::database::Failure;
+use crate::recorder::Log;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A way to ask a database for the versions that it installed.
+pub trait Evidence: Send {
+    /// Adds the versions of registers that were installed since the last call, those of
+    /// each key in the order in which they were installed. Called again and again while
+    /// clients work, and afterwards until nothing more is added.
+    fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure>;
+}
+
+/// A committed version of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The register's key.
+    pub key: u64,
+    /// Its value; `None` if it was removed.
+    pub value: Option<u64>,
+}
+
+/// Versions of registers, those of each key in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    of_key: BTreeMap<u64, Vec<Option<u64>>>,
+}
+
+/// Between two questions while clients work.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Versions {
+    /// Collects until `is_done` is set and nothing more comes.
+    pub(crate) fn collected(
+        evidence: &mut dyn Evidence,
+        is_done: &AtomicBool,
+    ) -> Result<Versions, Failure> {
+        let mut versions = Versions::default();
+        let mut found = Vec::new();
+        loop {
+            // Asked before the question: what was installed until now is in its answer.
+            let was_done = is_done.load(Ordering::Acquire);
+            evidence.collect(&mut found)?;
+            if found.is_empty() && was_done {
+                return Ok(versions);
+            }
+            let is_idle = found.is_empty();
+            for Installed { key, value } in found.drain(..) {
+                versions.of_key.entry(key).or_default().push(value);
+            }
+            if is_idle {
+                std::thread::park_timeout(PAUSE);
+            }
+        }
+    }
+
+    /// Appends them to a log, a line for each key.
+    pub(crate) fn write(&self, log: &Log) -> io::Result<()> {
+        for (key, values) in &self.of_key {
+            log.versions(*key, values)?;
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn counts(&self) -> VersionCounts {
+        let versions = self.of_key.values().map(|values| values.len() as u64).sum();
+        VersionCounts { versions, keys: self.of_key.len() as u64 }
+    }
+}
+
+/// How much a database told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VersionCounts {
+    /// Versions whose place in the order of their key is known.
+    pub versions: u64,
+    /// Keys they belong to.
+    pub keys: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one answer after another; with the last one, clients are done.
+    struct Told<'a> {
+        answers: Vec<Result<Vec<Installed>, Failure>>,
+        is_done: &'a AtomicBool,
+    }
+
+    impl Evidence for Told<'_> {
+        fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
+            if self.answers.len() <= 1 {
+                self.is_done.store(true, Ordering::Release);
+            }
+            if !self.answers.is_empty() {
+                found.extend(self.answers.remove(0)?);
+            }
+            Ok(())
+        }
+    }
+
+    fn collected(answers: Vec<Result<Vec<Installed>, Failure>>) -> Result<Versions, Failure> {
+        let is_done = AtomicBool::new(false);
+        Versions::collected(&mut Told { answers, is_done: &is_done }, &is_done)
+    }
+
+    fn version(key: u64, value: u64) -> Installed {
+        Installed { key, value: Some(value) }
+    }
+
+    #[test]
+    fn versions_are_kept_in_the_order_of_their_key() {
+        let removed = Installed { key: 1, value: None };
+        let answers = vec![
+            Ok(vec![version(2, 1), version(1, 2)]),
+            Ok(Vec::new()),
+            Ok(vec![removed, version(2, 3), version(1, 4)]),
+        ];
+        let of_key = [(1, vec![Some(2), None, Some(4)]), (2, vec![Some(1), Some(3)])];
+        assert_eq!(collected(answers), Ok(Versions { of_key: of_key.into() }));
+    }
+
+    #[test]
+    fn a_database_that_stops_telling_gives_no_half_an_order() {
+        let lost = Failure::Lost("end of file".into());
+        assert_eq!(collected(vec![Ok(vec![version(1, 1)]), Err(lost.clone())]), Err(lost));
+    }
+}

@@ -1,0 +1,321 @@
+//! A part of a history: some operations, and what is needed for them to mean the same.
+//!
+//! **What must stay true.** If the whole history satisfies a level, every part does. So a part
+//! that violates a level shows why the whole does. An order that explains the whole explains a
+//! part whose reads keep all their possible writers: what a read saw was the last write before
+//! it, and that one is there still. For this
+//!
+//! - a read stays only if every write of its value to its key stays, and so does the write of
+//!   its own transaction before it;
+//! - a read that saw some other value stays only with all writes of its key;
+//! - an element whose append goes is taken out of all lists, as if it had never been appended;
+//! - a row that was read by condition goes with its write.
+//!
+//! Lists that contradict each other are the exception. They refute most levels by themselves,
+//! but the session guarantees tolerate them and take no order from them; a part without the
+//! contradiction has an order again.
+
+use crate::builder::{DraftTxn, HistoryBuilder};
+use crate::history::{
+    History, Interval, KeyId, OpId, OpKind, SessionId, TxnId, TxnTimes, VersionChain,
+};
+use crate::index::Index;
+use crate::predicate::{Condition, Predicate};
+use crate::value::Value;
+use hashbrown::HashMap;
+
+/// What of a history to keep.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Operations, ascending. Transactions without any are left out.
+    pub ops: Vec<OpId>,
+    /// Transactions that do not follow those before them in their session, ascending.
+    pub apart: Vec<TxnId>,
+    /// Transactions whose times are forgotten, ascending.
+    pub timeless: Vec<TxnId>,
+}
+
+/// A part of a history, with what its ids were there.
+pub struct Part {
+    /// The part as a history of its own.
+    pub history: History,
+    /// By transaction of the part.
+    pub txns: Vec<TxnId>,
+    /// By operation of the part.
+    pub ops: Vec<OpId>,
+    /// By key of the part.
+    pub keys: Vec<KeyId>,
+}
+
+impl Selection {
+    /// Everything.
+    pub fn all(history: &History) -> Selection {
+        let ops = (0..history.op_count() as u32).map(OpId).collect();
+        Selection { ops, ..Selection::default() }
+    }
+
+    /// Whether an operation is kept.
+    pub fn has(&self, op: OpId) -> bool {
+        self.ops.binary_search(&op).is_ok()
+    }
+
+    /// The transactions that keep an operation, ascending.
+    pub fn txns(&self, history: &History) -> Vec<TxnId> {
+        let mut txns: Vec<TxnId> = Vec::new();
+        let mut end = 0;
+        for &op in &self.ops {
+            if op.0 >= end {
+                let txn = history.txn_of(op);
+                end = history.op_range(txn).end;
+                txns.push(txn);
+            }
+        }
+        txns
+    }
+
+    /// Leaves out reads that the other operations do not support, until all are.
+    pub fn close(&mut self, history: &History, index: &Index) {
+        loop {
+            let before = self.ops.len();
+            let supported: Vec<bool> =
+                self.ops.iter().map(|&op| self.supports(history, index, op)).collect();
+            let mut places = supported.iter();
+            self.ops.retain(|_| *places.next().expect("one for each"));
+            if self.ops.len() == before {
+                return;
+            }
+        }
+    }
+
+    fn supports(&self, history: &History, index: &Index, op: OpId) -> bool {
+        let it = history.op(op);
+        match it.kind {
+            OpKind::Read => {
+                self.has_all_writes(index, it.key, it.value)
+                    && self.has_own_write_before(history, op, it.key)
+            }
+            OpKind::ReadOther => {
+                index.versions_of(it.key).iter().all(|version| self.has(version.op()))
+                    && self.has_own_write_before(history, op, it.key)
+            }
+            OpKind::Append => self.has_all_writes(index, it.key, it.value),
+            _ => true,
+        }
+    }
+
+    /// Whether every write of this value to this key is kept.
+    fn has_all_writes(&self, index: &Index, key: KeyId, value: Value) -> bool {
+        writes_of(index, key, value).all(|write| self.has(write))
+    }
+
+    fn has_own_write_before(&self, history: &History, op: OpId, key: KeyId) -> bool {
+        let first = history.op_range(history.txn_of(op)).start;
+        let is_write = |earlier: &OpId| {
+            let it = history.op(*earlier);
+            it.kind.is_write() && it.key == key
+        };
+        (first..op.0).rev().map(OpId).find(is_write).is_none_or(|write| self.has(write))
+    }
+}
+
+impl Part {
+    /// The part of `history` that `selection` keeps, which must be closed.
+    pub fn new(history: &History, index: &Index, selection: &Selection) -> Part {
+        let mut maker = Maker {
+            history,
+            index,
+            selection,
+            builder: HistoryBuilder::new(),
+            drafts: HashMap::new(),
+            keys: Vec::new(),
+            txns: Vec::new(),
+        };
+        maker.operations();
+        maker.orders();
+        let Maker { builder, keys, txns, .. } = maker;
+        let part = builder.finish("part").expect("no larger than the whole");
+        Part { history: part, txns, ops: selection.ops.clone(), keys }
+    }
+}
+
+struct Maker<'a> {
+    history: &'a History,
+    index: &'a Index,
+    selection: &'a Selection,
+    builder: HistoryBuilder,
+    drafts: HashMap<TxnId, DraftTxn>,
+    keys: Vec<KeyId>,
+    txns: Vec<TxnId>,
+}
+
+impl Maker<'_> {
+    fn value(&mut self, value: Value) -> Value {
+        self.builder.values().intern_datum(self.history.datum(value))
+    }
+
+    fn key(&mut self, key: KeyId) -> KeyId {
+        let name = self.value(self.history.key_name(key));
+        let new = self.builder.key(name);
+        if new.index() == self.keys.len() {
+            self.keys.push(key);
+            let initial = self.value(self.history.initial(key));
+            self.builder.initial(new, initial);
+        }
+        new
+    }
+
+    fn operations(&mut self) {
+        let default = self.value(self.history.initial_default());
+        self.builder.initial_default(default);
+        self.builder.position_unit(self.history.position_unit());
+        let mut session: Option<(SessionId, SessionId)> = None;
+        for txn in self.selection.txns(self.history) {
+            let old = self.history.session_of(txn);
+            let goes_on = session.is_some_and(|(known, _)| known == old)
+                && self.selection.apart.binary_search(&txn).is_err();
+            let new = match session {
+                Some((_, new)) if goes_on => new,
+                _ => self.session(old),
+            };
+            session = Some((old, new));
+            self.txn(txn, new);
+        }
+    }
+
+    fn session(&mut self, old: SessionId) -> SessionId {
+        let label = self.value(self.history.session_label(old));
+        let new = self.builder.new_session(label);
+        let endpoint = self.value(self.history.endpoint(old));
+        self.builder.endpoint(new, endpoint);
+        let origin = self.value(self.history.origin(old));
+        self.builder.origin(new, origin);
+        new
+    }
+
+    fn txn(&mut self, txn: TxnId, session: SessionId) {
+        let history = self.history;
+        let draft = self.builder.begin(session);
+        self.drafts.insert(txn, draft);
+        self.txns.push(txn);
+        self.builder.outcome(draft, history.outcome(txn));
+        // Its place in its session would change, and with it its name.
+        let label = match history.txn_label(txn) {
+            Value::NIL => self.builder.values().text(&history.txn_name(txn)),
+            label => self.value(label),
+        };
+        self.builder.label(draft, label);
+        if history.error(txn) != Value::NIL {
+            let error = self.value(history.error(txn));
+            self.builder.error(draft, error);
+        }
+        if let Some(timestamps) = history.timestamps(txn) {
+            self.builder.timestamps(draft, timestamps);
+        }
+        if history.has_times() {
+            let timeless = self.selection.timeless.binary_search(&txn).is_ok();
+            let unknown = TxnTimes { begin: Interval::UNKNOWN, commit: Interval::UNKNOWN };
+            match history.has_inner_times() {
+                _ if timeless => self.builder.interval(draft, unknown.begin),
+                true => self.builder.times(draft, history.txn_times(txn)),
+                false => self.builder.interval(draft, history.txn_interval(txn)),
+            }
+        }
+        let ops = &self.selection.ops;
+        let range = history.op_range(txn);
+        let (start, end) = (
+            ops.partition_point(|op| op.0 < range.start),
+            ops.partition_point(|op| op.0 < range.end),
+        );
+        for &op in &ops[start..end] {
+            self.op(op);
+        }
+    }
+
+    fn op(&mut self, op: OpId) {
+        let history = self.history;
+        let it = history.op(op);
+        self.builder.position(history.position(op));
+        match it.kind {
+            OpKind::ReadList => {
+                let key = self.key(it.key);
+                let kept: Vec<Value> = (history.list(op).iter())
+                    .filter(|&&element| self.selection.has_all_writes(self.index, it.key, element))
+                    .copied()
+                    .collect();
+                let kept: Vec<Value> =
+                    kept.into_iter().map(|element| self.value(element)).collect();
+                self.builder.read_list(key, &kept);
+            }
+            OpKind::PredicateRead | OpKind::PredicateUpdate => {
+                let predicate = self.predicate(op);
+                self.builder.predicate(it.kind, predicate);
+            }
+            _ => {
+                let (key, value) = (self.key(it.key), self.value(it.value));
+                self.builder.op(it.kind, key, value);
+                let columns: Vec<(Value, Value)> = history.row(op).collect();
+                for (column, content) in columns {
+                    let (column, content) = (self.value(column), self.value(content));
+                    self.builder.row_column(column, content);
+                }
+            }
+        }
+        if history.has_op_times() {
+            self.builder.op_interval(history.op_interval(op));
+        }
+    }
+
+    fn predicate(&mut self, op: OpId) -> Predicate {
+        let whole = self.history.predicate(op).clone();
+        let condition = match whole.condition {
+            Condition::Equals(value) => Condition::Equals(self.value(value)),
+            Condition::KeyRange { low, high } => {
+                Condition::KeyRange { low: self.value(low), high: self.value(high) }
+            }
+            Condition::ColumnRange { column, low, high } => Condition::ColumnRange {
+                column: self.value(column),
+                low: self.value(low),
+                high: self.value(high),
+            },
+            Condition::Notation(notation) => Condition::Notation(self.value(notation)),
+            other @ (Condition::All | Condition::Modulo { .. }) => other,
+        };
+        let mut rows = whole.rows;
+        rows.retain(|row| {
+            self.selection.has_all_writes(self.index, row.key, row.value)
+                && self.selection.has_own_write_before(self.history, op, row.key)
+        });
+        for row in &mut rows {
+            (row.key, row.value) = (self.key(row.key), self.value(row.value));
+        }
+        Predicate { condition, rows }
+    }
+
+    fn orders(&mut self) {
+        let history = self.history;
+        let orders = history.orders();
+        for chain in &orders.versions {
+            let Some(place) = self.keys.iter().position(|&key| key == chain.key) else { continue };
+            let is_kept = |value: &&Value| {
+                let mut written = writes_of(self.index, chain.key, **value).peekable();
+                let initial = history.initial(chain.key) == **value;
+                (initial || written.peek().is_some()) && written.all(|op| self.selection.has(op))
+            };
+            let values: Vec<Value> = chain.values.iter().filter(is_kept).copied().collect();
+            let values = values.into_iter().map(|value| self.value(value)).collect();
+            let key = KeyId(place as u32);
+            self.builder.version_chain(VersionChain { key, values, complete: chain.complete });
+        }
+        if let Some(total) = &orders.total {
+            let order = total.iter().filter_map(|txn| self.drafts.get(txn).copied()).collect();
+            self.builder.total_order(order);
+        }
+    }
+}
+
+/// The writes of a value to a key.
+fn writes_of(index: &Index, key: KeyId, value: Value) -> impl Iterator<Item = OpId> {
+    let versions = index.versions_of(key);
+    let start = versions.partition_point(|version| version.value < value);
+    versions[start..].iter().take_while(move |it| it.value == value).map(|it| it.op())
+}

@@ -1,0 +1,257 @@
+//! A scenario as text: what happened, who saw what, and why that cannot be.
+
+use crate::scenario::{EdgeKind, Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
+
+/// The lines of the short form: what happened, the steps of the contradiction, and what
+/// follows.
+pub(crate) fn short(scenario: &Scenario) -> Vec<String> {
+    let mut lines = vec![sentence(&scenario.summary)];
+    steps(scenario, &scenario.edges, &mut lines);
+    for (number, case) in scenario.cases.iter().enumerate() {
+        lines.push(format!("case {}: suppose that {}", number + 1, case.assumption));
+        let mut told = Vec::new();
+        steps(scenario, &case.edges, &mut told);
+        told.push(format!("so {}", case.conclusion));
+        lines.extend(told.into_iter().map(|line| format!("  {line}")));
+    }
+    left_out(scenario, &mut lines);
+    if !scenario.conclusion.is_empty() {
+        lines.push(format!("so {}", scenario.conclusion));
+    }
+    lines
+}
+
+/// The lines of the full form: the same with all operations, everything that each step
+/// follows from, and what it means.
+pub(crate) fn full(scenario: &Scenario) -> Vec<String> {
+    let mut lines = vec![sentence(&scenario.summary), String::new()];
+    lines.push("Who did what:".to_owned());
+    lines.extend(cast(scenario));
+    if !scenario.edges.is_empty() || !scenario.cases.is_empty() {
+        lines.extend([String::new(), "Why that cannot be:".to_owned()]);
+    }
+    let mut number = 0;
+    numbered(scenario, &scenario.edges, "  ", &mut number, &mut lines);
+    for (place, case) in scenario.cases.iter().enumerate() {
+        lines.push(format!("  Case {}: suppose that {}.", place + 1, case.assumption));
+        numbered(scenario, &case.edges, "    ", &mut number, &mut lines);
+        lines.push(format!("    So {}.", case.conclusion));
+    }
+    left_out(scenario, &mut lines);
+    if !scenario.conclusion.is_empty() {
+        lines.push(format!("  So {}.", scenario.conclusion));
+    }
+    if !scenario.meaning.is_empty() {
+        lines.extend([String::new(), format!("What it means: {}", scenario.meaning)]);
+    }
+    if let Some(documented) = &scenario.documented {
+        lines.extend([String::new(), format!("Documented: {documented}")]);
+    }
+    if !scenario.also.is_empty() {
+        lines
+            .extend([String::new(), format!("This alone rules out: {}", scenario.also.join(", "))]);
+    }
+    lines
+}
+
+/// What a scenario is called: the everyday name, then those of the literature.
+pub(crate) fn title(scenario: &Scenario) -> String {
+    let names = &scenario.names;
+    let mut others: Vec<String> = Vec::new();
+    match (&names.adya, &names.elle) {
+        (Some(adya), Some(elle)) if adya == elle => others.push(adya.clone()),
+        (adya, elle) => {
+            others.extend(adya.as_ref().map(|adya| format!("Adya's {adya}")));
+            others.extend(elle.as_ref().map(|elle| format!("Elle's {elle}")));
+        }
+    }
+    if others.is_empty() {
+        return names.everyday.clone();
+    }
+    format!("{} ({})", names.everyday, others.join(", "))
+}
+
+fn left_out(scenario: &Scenario, lines: &mut Vec<String>) {
+    if scenario.cases_left_out > 0 {
+        lines
+            .push(format!("and {} more cases, which the certificate has", scenario.cases_left_out));
+    }
+}
+
+fn sentence(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{text}.") }
+}
+
+/// The edges of a cycle, each after the derived orders that it needs.
+fn steps(scenario: &Scenario, edges: &[ScenarioEdge], lines: &mut Vec<String>) {
+    for edge in edges {
+        lines.push(told(scenario, edge));
+        lines.extend(edge.because.iter().map(|reason| format!("  for {}", told(scenario, reason))));
+    }
+}
+
+/// An edge and its operations' places.
+fn told(scenario: &Scenario, edge: &ScenarioEdge) -> String {
+    let places = places_of(scenario, edge);
+    if places.is_empty() {
+        return edge.explanation.clone();
+    }
+    format!("{} ({places})", edge.explanation)
+}
+
+fn numbered(
+    scenario: &Scenario,
+    edges: &[ScenarioEdge],
+    indent: &str,
+    number: &mut usize,
+    lines: &mut Vec<String>,
+) {
+    for edge in edges {
+        *number += 1;
+        let (from, to) = (name(scenario, edge.from), name(scenario, edge.to));
+        if edge.kind == EdgeKind::Initial {
+            lines.push(format!("{indent}{number}. {}.", edge.explanation));
+            continue;
+        }
+        lines.push(format!(
+            "{indent}{number}. {from} comes before {to}: {}. [{}{}]",
+            told(scenario, edge),
+            edge.kind.name(),
+            edge.key.as_ref().map(|key| format!(" on {key}")).unwrap_or_default()
+        ));
+        derivation(scenario, &edge.because, &format!("{indent}     "), lines);
+    }
+}
+
+/// What an edge follows from, down to operations. Nested as deep as a few transactions
+/// allow, so this may recurse.
+fn derivation(scenario: &Scenario, edges: &[ScenarioEdge], indent: &str, lines: &mut Vec<String>) {
+    for edge in edges {
+        lines.push(format!("{indent}for {}", told(scenario, edge)));
+        if !is_update(edge) {
+            derivation(scenario, &edge.because, &format!("{indent}  "), lines);
+        }
+    }
+}
+
+/// Whether the later transaction replaced what it had read, which one sentence says.
+fn is_update(edge: &ScenarioEdge) -> bool {
+    edge.kind == EdgeKind::Ww
+        && matches!(&edge.because[..], [read] if read.kind == EdgeKind::Wr && read.key == edge.key)
+}
+
+fn name(scenario: &Scenario, place: usize) -> &str {
+    scenario.transactions.get(place).map_or("?", |txn| &txn.name)
+}
+
+/// The places of an edge's operations, the file named once.
+fn places_of(scenario: &Scenario, edge: &ScenarioEdge) -> String {
+    let op = |at: &crate::scenario::OpRef| -> Option<&ScenarioOp> {
+        scenario.transactions.get(at.transaction)?.operations.get(at.operation)
+    };
+    let places = edge.operations.iter().filter_map(op).map(|op| op.place.as_str());
+    joined(places)
+}
+
+/// Places in one file as one: `file:3, 7`.
+fn joined<'a>(places: impl Iterator<Item = &'a str>) -> String {
+    let mut told = String::new();
+    let mut file = "";
+    let mut seen: Vec<&str> = Vec::new();
+    for place in places {
+        if seen.contains(&place) {
+            continue;
+        }
+        seen.push(place);
+        let end = place.rfind([':', ' ']).map_or(0, |end| end + 1);
+        if told.is_empty() {
+            told.push_str(place);
+        } else if place[..end] == *file {
+            told.push_str(", ");
+            told.push_str(&place[end..]);
+        } else {
+            told.push_str("; ");
+            told.push_str(place);
+        }
+        file = &place[..end];
+    }
+    told
+}
+
+/// The transactions and what they did, those of the proof itself first.
+fn cast(scenario: &Scenario) -> Vec<String> {
+    let txns = || scenario.transactions.iter().filter(|txn| txn.role != Role::Initial);
+    let width = txns().map(|txn| txn.name.chars().count()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for txn in txns() {
+        let gap = " ".repeat(width - txn.name.chars().count());
+        lines.push(format!("  {}{gap}  {}", txn.name, about(txn)));
+        let ops: Vec<String> = txn.operations.iter().filter(|op| op.involved).map(did).collect();
+        let place =
+            joined(txn.operations.iter().filter(|op| op.involved).map(|op| op.place.as_str()));
+        let others =
+            txn.operations.iter().filter(|op| !op.involved).count() + txn.operations_left_out;
+        let beside = match others {
+            0 => String::new(),
+            1 => ", and another operation".to_owned(),
+            count => format!(", and {count} other operations"),
+        };
+        let ops = if ops.is_empty() {
+            "did nothing that matters here".to_owned()
+        } else {
+            ops.join(", ")
+        };
+        let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+        lines.push(format!("  {}  {ops}{beside}{place}", " ".repeat(width)));
+    }
+    lines
+}
+
+fn about(txn: &ScenarioTxn) -> String {
+    let mut about = format!("session {}", txn.session);
+    if let Some(endpoint) = &txn.endpoint {
+        about = format!("{about} at {endpoint}");
+    }
+    if txn.outcome != "committed" {
+        about = format!("{about}, outcome {}", txn.outcome);
+    }
+    let begun = txn.begin.and_then(|span| span.invoked);
+    let ended = txn.commit.and_then(|span| span.completed);
+    if let (Some(begun), Some(ended)) = (begun, ended) {
+        about = format!("{about}, from {begun} to {ended} ns");
+    }
+    if txn.role == Role::Evidence { format!("{about}, as evidence") } else { about }
+}
+
+fn did(op: &ScenarioOp) -> String {
+    let key = op.key.as_deref().unwrap_or_default();
+    match op.kind.as_str() {
+        "read" | "read-list" => format!("read {key} = {}", op.value),
+        "read-other" => format!("read {key} other than {}", op.value),
+        "append" => format!("appended {} to {key}", op.value),
+        "insert" => format!("inserted {key} = {}", op.value),
+        "delete" => format!("deleted {key}"),
+        "predicate-read" | "predicate-update" => {
+            let rows: Vec<String> = op
+                .rows
+                .iter()
+                .filter(|row| row.matched)
+                .map(|row| format!("{} = {}", row.key, row.value))
+                .collect();
+            let verb = if op.kind == "predicate-read" { "selected" } else { "updated" };
+            let rows = if rows.is_empty() { "none".to_owned() } else { rows.join(", ") };
+            format!("{verb} rows with {} and found {rows}", op.value)
+        }
+        "call" => format!("did {key} {}", op.value),
+        _ => format!("wrote {key} = {}", op.value),
+    }
+}
+
+/// Lines with an indent, but for empty ones.
+pub(crate) fn indented(lines: &[String], indent: &str) -> String {
+    let line = |line: &String| match line.as_str() {
+        "" => String::from("\n"),
+        text => format!("{indent}{text}\n"),
+    };
+    lines.iter().map(line).collect()
+}

@@ -1,0 +1,242 @@
+//! A violation as data: which transactions, which dependencies between them, and why each holds.
+//!
+//! A scenario is what an anomaly looks like to a program that wants to show it: the text in a
+//! terminal, the graph on a page and the statements of a replay are made from it alone. It has
+//! names and places instead of ids, so that it can be kept without its history.
+//!
+//! The proof has one of three forms. Operations that contradict each other by themselves are
+//! marked as `involved`, and there are no `edges`. One cycle is a list of `edges`, each of which
+//! starts where the one before ends. A proof by cases has `cases` instead: whatever is true, one
+//! of the assumptions is, and each comes with a cycle of its own.
+
+mod build;
+mod sentence;
+mod summary;
+
+pub(crate) use build::scenario;
+
+use serde::{Deserialize, Serialize};
+
+/// One violation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scenario {
+    /// What it is called.
+    pub names: Names,
+    /// What happened, in one sentence of everyday words.
+    pub summary: String,
+    /// All transactions that the edges name, those of the proof itself first.
+    pub transactions: Vec<ScenarioTxn>,
+    /// The cycle; empty if operations or cases show the violation.
+    pub edges: Vec<ScenarioEdge>,
+    /// Assumptions of which one must be true, each with its cycle.
+    pub cases: Vec<ScenarioCase>,
+    /// Cases that are not listed.
+    pub cases_left_out: usize,
+    /// The contradiction, in one sentence.
+    pub conclusion: String,
+    /// What this means for an application.
+    pub meaning: String,
+    /// Where it was a known database: what its documentation says about this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documented: Option<String>,
+    /// Levels that this scenario alone rules out, from weak to strong.
+    pub also: Vec<String>,
+}
+
+/// What people call an anomaly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// Ours, in kebab case.
+    pub name: String,
+    /// The everyday name.
+    pub everyday: String,
+    /// Adya's, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adya: Option<String>,
+    /// Elle's, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elle: Option<String>,
+}
+
+/// What a transaction has to do with a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It is on the cycle of the proof or of a case, or its operations are the proof.
+    #[default]
+    Cycle,
+    /// It shows that an edge holds.
+    Evidence,
+    /// The state before all transactions.
+    Initial,
+}
+
+/// One transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioTxn {
+    /// Its name.
+    pub name: String,
+    /// What it has to do with it.
+    pub role: Role,
+    /// Its session; empty for the initial state.
+    pub session: String,
+    /// Its place in its session, from 1.
+    pub place_in_session: usize,
+    /// `committed`, `aborted` or `unknown`.
+    pub outcome: String,
+    /// Where its first operation stands in the source, as `file:line`.
+    pub place: String,
+    /// The server that its session talked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// When it began, in nanoseconds: invoked and completed, as far as recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Span>,
+    /// When it committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Span>,
+    /// Its operations in program order. Of long transactions those that are not involved
+    /// may be left out.
+    pub operations: Vec<ScenarioOp>,
+    /// Operations that are not listed.
+    pub operations_left_out: usize,
+}
+
+/// When something may have taken effect, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When the client sent it, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invoked: Option<i64>,
+    /// When the client had the answer, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<i64>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioOp {
+    /// `read`, `write`, `append`, `read-list`, `insert`, `delete`, `read-other`,
+    /// `predicate-read`, `predicate-update` or `call`.
+    pub kind: String,
+    /// Its key; reads by condition have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What was read or written, or the condition; long ones are cut.
+    pub value: String,
+    /// The rows that a read by condition returned or looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<ScenarioRow>,
+    /// When it ran, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    /// Where it stands in the source, as `file:line`.
+    pub place: String,
+    /// Whether the proof rests on it.
+    pub involved: bool,
+}
+
+/// A row that a read by condition was evaluated on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioRow {
+    /// Its key.
+    pub key: String,
+    /// Its version.
+    pub value: String,
+    /// Whether it was returned.
+    pub matched: bool,
+}
+
+/// What kind of dependency an edge is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdgeKind {
+    /// The later transaction read what the earlier one wrote.
+    #[default]
+    Wr,
+    /// The later transaction's version of the key follows that of the earlier one.
+    Ww,
+    /// The earlier transaction read a version that the later one replaced.
+    Rw,
+    /// One session ran one after the other.
+    Session,
+    /// One had completed when the other was invoked.
+    RealTime,
+    /// The initial state precedes everything.
+    Initial,
+    /// Taken for the sake of argument: one comes before the other.
+    Assumed,
+}
+
+impl EdgeKind {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EdgeKind::Wr => "wr",
+            EdgeKind::Ww => "ww",
+            EdgeKind::Rw => "rw",
+            EdgeKind::Session => "session",
+            EdgeKind::RealTime => "real-time",
+            EdgeKind::Initial => "initial",
+            EdgeKind::Assumed => "assumed",
+        }
+    }
+}
+
+/// An operation of a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OpRef {
+    /// The place of its transaction among [`Scenario::transactions`].
+    pub transaction: usize,
+    /// Its place among [`ScenarioTxn::operations`].
+    pub operation: usize,
+}
+
+/// One transaction must precede another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioEdge {
+    /// The place of the earlier transaction among [`Scenario::transactions`].
+    pub from: usize,
+    /// The place of the later one.
+    pub to: usize,
+    /// What kind of dependency it is.
+    pub kind: EdgeKind,
+    /// The key it is about, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether it comes from a read by condition.
+    pub by_condition: bool,
+    /// Whether it holds only under the assumption of its case.
+    pub assumed: bool,
+    /// Why it holds, in one sentence, given what `because` says.
+    pub explanation: String,
+    /// The operations it rests on.
+    pub operations: Vec<OpRef>,
+    /// The orders that it follows from, as a path; empty if operations alone show it.
+    pub because: Vec<ScenarioEdge>,
+}
+
+/// One case of a proof by cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioCase {
+    /// What is assumed, in one sentence.
+    pub assumption: String,
+    /// The cycle that follows.
+    pub edges: Vec<ScenarioEdge>,
+    /// The contradiction, in one sentence.
+    pub conclusion: String,
+}
+
+impl Scenario {
+    /// All edges: those of the cycle, of all cases, and everything they follow from.
+    pub fn all_edges(&self) -> Vec<&ScenarioEdge> {
+        let cases = self.cases.iter().flat_map(|case| &case.edges);
+        let mut all: Vec<&ScenarioEdge> = self.edges.iter().chain(cases).collect();
+        let mut next = 0;
+        while next < all.len() {
+            all.extend(&all[next].because);
+            next += 1;
+        }
+        all
+    }
+}

@@ -1,0 +1,322 @@
+//! Scenarios of anomalies: collects the transactions, then turns every reason into an edge.
+
+use super::{
+    EdgeKind, Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow,
+    ScenarioTxn, Span,
+};
+use super::{sentence, summary};
+use crate::prose::Prose;
+use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde_history::{
+    ALWAYS, Datum, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
+    VersionEvidence,
+};
+
+/// Operations of one transaction that are listed, involved or not.
+const OPS_LISTED_MAX: usize = 64;
+
+/// The scenario of an anomaly, which rules out the levels `also`.
+pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> Scenario {
+    let mut cast = Cast { prose, txns: Vec::new() };
+    match &anomaly.evidence {
+        Evidence::Operations { ops, .. } => {
+            for &op in ops {
+                cast.involve(op, Role::Cycle);
+            }
+        }
+        Evidence::Cycle(cycle) => cast.add_cycle(cycle),
+        Evidence::Cases(cases) => cases.cycles.iter().for_each(|cycle| cast.add_cycle(cycle)),
+    }
+    let transactions: Vec<ScenarioTxn> = cast.txns.iter().map(|it| cast.listed(it)).collect();
+    let mut scenario = Scenario {
+        names: Names::of(anomaly, prose.history),
+        transactions,
+        meaning: crate::names::row_of(anomaly.kind).meaning.to_owned(),
+        also: also.iter().map(|&level| level.to_owned()).collect(),
+        ..Scenario::default()
+    };
+    match &anomaly.evidence {
+        Evidence::Operations { .. } => {}
+        Evidence::Cycle(cycle) => {
+            scenario.edges = cycle.edges.iter().map(|edge| cast.edge(edge)).collect();
+            scenario.conclusion = sentence::conclusion(prose, cycle);
+        }
+        Evidence::Cases(cases) => {
+            scenario.cases = cases.cycles.iter().map(|cycle| cast.case(cycle)).collect();
+            scenario.cases_left_out = cases.count - cases.cycles.len();
+            scenario.conclusion = "no order of versions explains the reads".into();
+        }
+    }
+    scenario.summary = summary::summary(prose, anomaly);
+    scenario
+}
+
+/// The transactions of a scenario while it is made.
+struct Cast<'a> {
+    prose: &'a Prose<'a>,
+    txns: Vec<Member>,
+}
+
+struct Member {
+    txn: TxnId,
+    role: Role,
+    /// In program order.
+    involved: Vec<OpId>,
+}
+
+impl Cast<'_> {
+    fn place_of(&self, txn: TxnId) -> Option<usize> {
+        self.txns.iter().position(|member| member.txn == txn)
+    }
+
+    fn add(&mut self, txn: TxnId, role: Role) -> usize {
+        if let Some(place) = self.place_of(txn) {
+            return place;
+        }
+        let role = if txn == INITIAL { Role::Initial } else { role };
+        self.txns.push(Member { txn, role, involved: Vec::new() });
+        self.txns.len() - 1
+    }
+
+    fn involve(&mut self, op: OpId, role: Role) {
+        let place = self.add(self.prose.history.txn_of(op), role);
+        let involved = &mut self.txns[place].involved;
+        if let Err(at) = involved.binary_search(&op) {
+            involved.insert(at, op);
+        }
+    }
+
+    /// Those on the cycle first, then what is needed for the edges.
+    fn add_cycle(&mut self, cycle: &Cycle) {
+        for edge in &cycle.edges {
+            self.add(edge.before, Role::Cycle);
+        }
+        let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
+        while let Some(edge) = open.pop() {
+            self.add(edge.before, Role::Evidence);
+            self.add(edge.after, Role::Evidence);
+            for op in operations(self.prose, edge) {
+                self.involve(op, Role::Evidence);
+            }
+            open.extend(premises(&edge.reason).iter().rev());
+        }
+    }
+
+    fn case(&self, cycle: &Cycle) -> ScenarioCase {
+        ScenarioCase {
+            assumption: sentence::assumption(self.prose, cycle),
+            edges: cycle.edges.iter().map(|edge| self.edge(edge)).collect(),
+            conclusion: sentence::conclusion(self.prose, cycle),
+        }
+    }
+
+    /// Reasons are nested no deeper than the checker tells them, so this may recurse.
+    fn edge(&self, edge: &Edge) -> ScenarioEdge {
+        let place = |txn| self.place_of(txn).expect("every transaction was collected");
+        let (kind, key, assumed) = kind_of(edge);
+        let by_condition = match edge.reason {
+            Reason::ReadsFrom { read, .. } | Reason::AntiDependency { read, .. } => {
+                !self.prose.history.op(read).kind.has_key()
+            }
+            _ => false,
+        };
+        ScenarioEdge {
+            from: place(edge.before),
+            to: place(edge.after),
+            kind,
+            key: key.map(|key| self.prose.key(key)),
+            by_condition,
+            assumed,
+            explanation: sentence::because(self.prose, edge),
+            operations: operations(self.prose, edge).iter().map(|&op| self.op_ref(op)).collect(),
+            because: premises(&edge.reason).iter().map(|step| self.edge(step)).collect(),
+        }
+    }
+
+    fn op_ref(&self, op: OpId) -> OpRef {
+        let transaction = self.place_of(self.prose.history.txn_of(op)).expect("collected");
+        let listed = self.ops_listed(&self.txns[transaction]);
+        let operation = listed.iter().position(|&it| it == op).expect("an involved operation");
+        OpRef { transaction, operation }
+    }
+
+    /// Those involved, and others as long as there is room.
+    fn ops_listed(&self, member: &Member) -> Vec<OpId> {
+        if member.txn == INITIAL {
+            return Vec::new();
+        }
+        let mut room = OPS_LISTED_MAX.saturating_sub(member.involved.len());
+        let mut listed = Vec::new();
+        for op in self.prose.history.ops_of(member.txn) {
+            let is_involved = member.involved.binary_search(&op).is_ok();
+            if is_involved || room > 0 {
+                room -= usize::from(!is_involved);
+                listed.push(op);
+            }
+            if room == 0 && member.involved.last().is_none_or(|&last| op >= last) {
+                break;
+            }
+        }
+        listed
+    }
+
+    fn listed(&self, member: &Member) -> ScenarioTxn {
+        let (txn, history) = (member.txn, self.prose.history);
+        if txn == INITIAL {
+            let (name, role) = (self.prose.txn(txn), member.role);
+            return ScenarioTxn { name, role, ..ScenarioTxn::default() };
+        }
+        let session = history.session_of(txn);
+        let ops = self.ops_listed(member);
+        let times = history.txn_times(txn);
+        let has_times = history.has_times();
+        let endpoint = history.endpoint(session);
+        ScenarioTxn {
+            name: self.prose.txn(txn),
+            role: member.role,
+            session: history.datum(history.session_label(session)).to_string(),
+            place_in_session: (txn.0 - history.session_range(session).start) as usize + 1,
+            outcome: match history.outcome(txn) {
+                Outcome::Committed => "committed",
+                Outcome::Aborted => "aborted",
+                Outcome::Unknown => "unknown",
+            }
+            .to_owned(),
+            place: history.ops_of(txn).next().map(|op| self.prose.place_of(op)).unwrap_or_default(),
+            endpoint: (endpoint != Value::NIL).then(|| match history.datum(endpoint) {
+                Datum::Text(text) => crate::prose::safe(text),
+                other => other.to_string(),
+            }),
+            begin: has_times.then(|| span(times.begin)),
+            commit: has_times.then(|| span(times.commit)),
+            operations_left_out: history.op_range(txn).len() - ops.len(),
+            operations: ops.iter().map(|&op| self.op(op, member)).collect(),
+        }
+    }
+
+    fn op(&self, op: OpId, member: &Member) -> ScenarioOp {
+        let (prose, history) = (self.prose, self.prose.history);
+        let it = history.op(op);
+        let (value, rows) = match it.kind {
+            OpKind::ReadList => (prose.list(op), Vec::new()),
+            OpKind::PredicateRead | OpKind::PredicateUpdate => {
+                let predicate = history.predicate(op);
+                let row = |row: &isolde_history::PredicateRow| ScenarioRow {
+                    key: prose.key(row.key),
+                    value: prose.value(row.value),
+                    matched: row.matched,
+                };
+                let rows = predicate.rows.iter().take(OPS_LISTED_MAX).map(row).collect();
+                (predicate.condition.display(history.values()).to_string(), rows)
+            }
+            _ => (prose.value(it.value), Vec::new()),
+        };
+        ScenarioOp {
+            kind: op_kind(it.kind).to_owned(),
+            key: it.kind.has_key().then(|| prose.key(it.key)),
+            value,
+            rows,
+            time: history.has_op_times().then(|| span(history.op_interval(op))),
+            place: prose.place_of(op),
+            involved: member.involved.binary_search(&op).is_ok(),
+        }
+    }
+}
+
+/// The name of a kind of operation.
+const fn op_kind(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "read",
+        OpKind::Write => "write",
+        OpKind::Append => "append",
+        OpKind::ReadList => "read-list",
+        OpKind::Insert => "insert",
+        OpKind::Delete => "delete",
+        OpKind::ReadOther => "read-other",
+        OpKind::PredicateRead => "predicate-read",
+        OpKind::PredicateUpdate => "predicate-update",
+        OpKind::Call => "call",
+    }
+}
+
+fn span(interval: Interval) -> Span {
+    let known = |time| (time != ALWAYS && time != NEVER).then_some(time);
+    Span { invoked: known(interval.invoked), completed: known(interval.completed) }
+}
+
+/// The orders that a reason names.
+pub(super) fn premises(reason: &Reason) -> &[Edge] {
+    match reason {
+        Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => because,
+        Reason::Overwritten { visible, .. } => visible,
+        _ => &[],
+    }
+}
+
+/// The kind of an edge, its key, and whether it is assumed.
+pub(super) fn kind_of(edge: &Edge) -> (EdgeKind, Option<KeyId>, bool) {
+    match edge.reason {
+        Reason::InitialFirst => (EdgeKind::Initial, None, false),
+        Reason::Session => (EdgeKind::Session, None, false),
+        Reason::RealTime => (EdgeKind::RealTime, None, false),
+        Reason::ReadsFrom { key, .. } => (EdgeKind::Wr, Some(key), false),
+        Reason::Version(step) => (EdgeKind::Ww, Some(step.key), false),
+        Reason::AntiDependency { key, .. } => (EdgeKind::Rw, Some(key), false),
+        Reason::FirstVersion { key, .. }
+        | Reason::WritersApart { key, .. }
+        | Reason::Overwritten { key, .. } => (EdgeKind::Ww, Some(key), false),
+        Reason::Assumed { key, first, .. } if edge.before == first => {
+            (EdgeKind::Ww, Some(key), true)
+        }
+        Reason::Assumed { key, .. } => (EdgeKind::Rw, Some(key), true),
+        Reason::Supposed { .. } => (EdgeKind::Assumed, None, true),
+    }
+}
+
+/// The operations that an edge rests on by itself.
+pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
+    let write = |txn: TxnId, key: KeyId| {
+        (txn != INITIAL).then(|| prose.index.final_write(prose.history, txn, key)).flatten()
+    };
+    let (before, after) = (edge.before, edge.after);
+    let mut ops: Vec<OpId> = Vec::new();
+    match edge.reason {
+        Reason::InitialFirst | Reason::Session | Reason::RealTime | Reason::Supposed { .. } => {}
+        Reason::ReadsFrom { read, key } => {
+            ops.extend(write(before, key));
+            ops.push(read);
+        }
+        Reason::Version(step) => {
+            if let VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) =
+                step.evidence
+            {
+                ops.push(read);
+            }
+            ops.extend(write(before, step.key));
+            ops.extend(write(after, step.key));
+        }
+        Reason::AntiDependency { read, key, .. } => {
+            ops.push(read);
+            ops.extend(write(after, key));
+        }
+        Reason::WritersApart { key, .. } => {
+            ops.extend(write(before, key));
+            ops.extend(write(after, key));
+        }
+        Reason::FirstVersion { read, key } | Reason::Overwritten { read, key, .. } => {
+            ops.push(read);
+            ops.extend(write(before, key));
+            ops.extend(write(after, key));
+        }
+        Reason::Assumed { key, first, second } => {
+            if before != first {
+                let mut reads = prose.index.reads_of(before);
+                let read = reads.find(|read| read.key == key && read.origin == Origin::Txn(first));
+                ops.extend(read.map(|read| read.op));
+            }
+            ops.extend(write(first, key));
+            ops.extend(write(second, key));
+        }
+    }
+    ops
+}

@@ -1,0 +1,194 @@
+//! One sentence for each part of a scenario.
+
+use super::build::premises;
+use crate::prose::Prose;
+use isolde::{Cycle, Edge, INITIAL, Reason};
+use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Time, TxnId};
+
+/// The contradiction that a cycle is.
+pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
+    let edges = &cycle.edges;
+    if edges.iter().any(|edge| edge.before == INITIAL) {
+        return "no order explains that".to_owned();
+    }
+    let name = |txn| prose.txn(txn);
+    match &edges[..] {
+        [one] => format!("{} would have to come before itself", name(one.before)),
+        [one, other] => format!(
+            "{0} would have to come before {1} and {1} before {0}",
+            name(one.before),
+            name(other.before)
+        ),
+        _ => {
+            let chain: Vec<String> = edges.iter().map(|edge| name(edge.before)).collect();
+            format!("{} before {}: no order exists", chain.join(" before "), chain[0])
+        }
+    }
+}
+
+/// What the assumptions of a case are.
+pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
+    let mut assumptions: Vec<String> = Vec::new();
+    let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
+    while let Some(edge) = open.pop() {
+        open.extend(premises(&edge.reason).iter().rev());
+        let assumed = match edge.reason {
+            Reason::Assumed { key, first, second } => earlier(prose, key, first, second),
+            Reason::Supposed { first, second } => {
+                format!("{} comes before {}", prose.txn(first), prose.txn(second))
+            }
+            _ => continue,
+        };
+        if !assumptions.contains(&assumed) {
+            assumptions.push(assumed);
+        }
+    }
+    assumptions.join(", and ")
+}
+
+/// That one version comes before another.
+fn earlier(prose: &Prose<'_>, key: KeyId, first: TxnId, second: TxnId) -> String {
+    let (key, first, second) = (prose.key(key), prose.txn(first), prose.txn(second));
+    format!("the {key} of {first} comes before the {key} of {second}")
+}
+
+/// Why an edge holds, given its premises.
+pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let content = |op: OpId, key: KeyId| prose.content(op, key);
+    match &edge.reason {
+        Reason::InitialFirst => "the initial state precedes everything".to_owned(),
+        Reason::Session => format!("{before} ran before {after} in the same session"),
+        Reason::RealTime => in_real_time(prose, edge),
+        Reason::ReadsFrom { read, key } => saw(prose, edge, *read, *key),
+        Reason::Version(step) => prose.version(step),
+        Reason::AntiDependency { read, key, .. } => missed(prose, edge, *read, *key),
+        Reason::FirstVersion { read, key } => format!(
+            "{before} read {}, the initial value, and wrote it: so its version comes before that \
+             of {after}",
+            content(*read, *key)
+        ),
+        Reason::WritersApart { key, because } => follows(prose, edge, *key, because),
+        Reason::Overwritten { reader, read, key, .. } if edge.after == INITIAL => format!(
+            "{} had to see {before}, which wrote {}, yet read {}, its initial value",
+            prose.txn(*reader),
+            prose.key(*key),
+            content(*read, *key)
+        ),
+        Reason::Overwritten { reader, read, key, .. } => format!(
+            "{reader} came after {before}, which wrote {}, and read {} of {after}: so {after} \
+             replaced what {before} wrote",
+            prose.key(*key),
+            content(*read, *key),
+            reader = prose.txn(*reader),
+        ),
+        Reason::Assumed { key, first, second } if edge.before == *first => {
+            format!("by assumption, {}", earlier(prose, *key, *first, *second))
+        }
+        Reason::Assumed { key, first, second } => format!(
+            "{before} read the {0} of {1}, and by assumption that of {2} replaced it",
+            prose.key(*key),
+            prose.txn(*first),
+            prose.txn(*second)
+        ),
+        Reason::Supposed { first, second } => {
+            format!("by assumption, {} comes before {}", prose.txn(*first), prose.txn(*second))
+        }
+    }
+}
+
+/// What was read from another transaction.
+fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let (content, history) = (prose.content(read, key), prose.history);
+    let write = prose.index.final_write(history, edge.before, key).map(|write| history.op(write));
+    match write {
+        Some(write) if write.kind == OpKind::Append => {
+            let element = prose.value(write.value);
+            format!("{after} read {content}, where {before} had appended {element}")
+        }
+        _ => format!("{after} read {content}, which {before} wrote"),
+    }
+}
+
+/// An anti-dependency: what was read, and who replaced it.
+fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let history = prose.history;
+    let written = prose.written(edge.after, key);
+    let write = prose.index.final_write(history, edge.after, key).map(|write| history.op(write));
+    if let Some(write) = write.filter(|write| write.kind == OpKind::Append) {
+        let (content, element) = (prose.content(read, key), prose.value(write.value));
+        return format!("{before} read {content}, to which {after} appended {element}");
+    }
+    if !history.op(read).kind.has_key() {
+        let predicate = history.predicate(read);
+        let condition = predicate.condition.display(history.values());
+        return format!(
+            "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",
+            prose.content(read, key)
+        );
+    }
+    format!("{before} read {}, which {after} replaced{written}", prose.content(read, key))
+}
+
+/// Why the version of one writer follows that of another.
+fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let name = prose.key(key);
+    match because {
+        [Edge { reason: Reason::ReadsFrom { read, key: of }, .. }] if *of == key => {
+            format!("{after} read {} of {before} and replaced it", prose.content(*read, key))
+        }
+        [Edge { reason: Reason::AntiDependency { read, key: of, because, .. }, .. }]
+            if *of == key && because.is_empty() =>
+        {
+            let content = prose.content(*read, key);
+            format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
+        }
+        _ => format!(
+            "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
+             that of {after}"
+        ),
+    }
+}
+
+fn in_real_time(prose: &Prose<'_>, edge: &Edge) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let ended = prose.history.txn_interval(edge.before).completed;
+    let begun = prose.history.txn_interval(edge.after).invoked;
+    if ended == NEVER || begun == ALWAYS || ended >= begun {
+        return format!("{before} had completed when {after} was invoked");
+    }
+    format!("{before} had completed at {} when {after} was invoked at {}", time(ended), time(begun))
+}
+
+/// A time with its unit.
+fn time(nanoseconds: Time) -> String {
+    let size = nanoseconds.unsigned_abs();
+    let with = |unit: u64, name: &str| {
+        let sign = if nanoseconds < 0 { "-" } else { "" };
+        let digits = unit.ilog10() as usize;
+        let parts = format!("{:0digits$}", size % unit);
+        let parts = parts.trim_end_matches('0');
+        let dot = if parts.is_empty() { "" } else { "." };
+        format!("{sign}{}{dot}{parts} {name}", size / unit)
+    };
+    match size {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => with(1_000, "µs"),
+        1_000_000..1_000_000_000 => with(1_000_000, "ms"),
+        _ => with(1_000_000_000, "s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let told = [0, 999, 1_500, -2_000_000, 3_000_000_001].map(time);
+        assert_eq!(told, ["0 ns", "999 ns", "1.5 µs", "-2 ms", "3.000000001 s"]);
+    }
+}

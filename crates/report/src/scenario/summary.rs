@@ -1,0 +1,233 @@
+//! What happened, in one sentence of everyday words.
+
+use crate::prose::{Prose, explain};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde_history::{KeyId, OpId, TxnId};
+
+/// The sentence for an anomaly, without a full stop.
+pub(super) fn summary(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
+    match &anomaly.evidence {
+        Evidence::Operations { key, ops } => of_operations(prose, anomaly, *key, ops),
+        Evidence::Cycle(cycle) => of_cycle(prose, anomaly.kind, cycle),
+        Evidence::Cases(cases) => of_cases(prose, anomaly.kind, cases),
+    }
+}
+
+fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId]) -> String {
+    let name = |op: OpId| prose.txn(prose.history.txn_of(op));
+    let content = |op: OpId| prose.content(op, key);
+    let first = ops[0];
+    match (anomaly.kind, ops) {
+        (AnomalyKind::ThinAirRead, _) => {
+            format!("{} read {}, which nobody wrote", name(first), content(first))
+        }
+        (AnomalyKind::AbortedRead, [read, write, ..]) => format!(
+            "{} read {}, which {} wrote and rolled back",
+            name(*read),
+            content(*read),
+            name(*write)
+        ),
+        (AnomalyKind::IntermediateRead, [read, write, ..]) => format!(
+            "{} read {}, which {} replaced before it committed",
+            name(*read),
+            content(*read),
+            name(*write)
+        ),
+        (AnomalyKind::FutureRead, [read, ..]) => {
+            format!("{} read {} before it wrote it", name(*read), content(*read))
+        }
+        (AnomalyKind::NotMyOwnWrite, [read, write, ..]) => {
+            format!("{} wrote {} and then read {}", name(*read), content(*write), content(*read))
+        }
+        (AnomalyKind::NotMyLastWrite, [read, write, ..]) => format!(
+            "{} wrote {} and then read {}, an earlier write of its own",
+            name(*read),
+            content(*write),
+            content(*read)
+        ),
+        (AnomalyKind::NonRepeatableRead, [one, other, ..]) => {
+            format!("{} read {} and then {}", name(*one), content(*one), content(*other))
+        }
+        (AnomalyKind::DuplicateWrite, [one, other, ..]) => {
+            format!("{} and {} both wrote {}", name(*one), name(*other), content(*one))
+        }
+        (AnomalyKind::DuplicateElements, _) => {
+            format!("{} read {}, with an element twice", name(first), content(first))
+        }
+        _ => {
+            let text = explain(prose, anomaly);
+            text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// What a reader saw and who replaced it.
+struct Missed {
+    reader: String,
+    /// As `x = 0`.
+    saw: String,
+    by: String,
+    /// As `x = 1`.
+    wrote: String,
+}
+
+fn missed(prose: &Prose<'_>, edge: &Edge) -> Option<Missed> {
+    let (read, key) = match edge.reason {
+        Reason::AntiDependency { read, key, .. } => (Some(read), key),
+        Reason::Assumed { key, first, .. } if edge.before != first => {
+            let mut reads = prose.index.reads_of(edge.before);
+            (reads.find(|read| read.key == key).map(|read| read.op), key)
+        }
+        _ => return None,
+    };
+    let write = prose.index.final_write(prose.history, edge.after, key);
+    Some(Missed {
+        reader: prose.txn(edge.before),
+        saw: read.map_or_else(|| prose.key(key), |read| prose.content(read, key)),
+        by: prose.txn(edge.after),
+        wrote: write.map_or_else(|| prose.key(key), |write| prose.content(write, key)),
+    })
+}
+
+fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
+    let edges = &cycle.edges;
+    let name = |txn: TxnId| prose.txn(txn);
+    let all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
+    let chain: Vec<String> =
+        edges.iter().filter(|edge| edge.before != INITIAL).map(|edge| name(edge.before)).collect();
+    if kind == AnomalyKind::LostUpdate {
+        return lost_update(prose, edges);
+    }
+    match (&all[..], &edges[..]) {
+        ([], _) => without_misses(kind, &chain),
+        ([it], _) => {
+            let place = edges.iter().position(|edge| missed(prose, edge).is_some()).unwrap_or(0);
+            let path: Vec<&Edge> = edges[place + 1..].iter().chain(&edges[..place]).collect();
+            one_miss(prose, it, &path)
+        }
+        ([one, other], [_, _]) => format!(
+            "{} read {} and missed {} of {}, {} read {} and missed {} of {}: neither saw the other",
+            one.reader, one.saw, one.wrote, one.by, other.reader, other.saw, other.wrote, other.by
+        ),
+        _ if matches!(
+            kind,
+            AnomalyKind::LongFork | AnomalyKind::SessionLongFork | AnomalyKind::RealTimeLongFork
+        ) && all.len() == 2 =>
+        {
+            format!(
+                "{} had seen {} and missed {}, while {} had seen {} and missed {}",
+                all[0].reader, all[1].by, all[0].by, all[1].reader, all[0].by, all[1].by
+            )
+        }
+        _ => {
+            let told = |it: &Missed| format!("{} missed {} of {}", it.reader, it.wrote, it.by);
+            let told: Vec<String> = all.iter().map(told).collect();
+            format!("{}: that closes a circle", told.join(", "))
+        }
+    }
+}
+
+/// One transaction missed what it had to see, because of a path that leads from the one to
+/// the other.
+fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
+    let Missed { reader, saw, by, wrote } = it;
+    match path {
+        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] => format!(
+            "{reader} saw {} of {by}, but missed its {wrote}: it read {saw}",
+            prose.content(*read, *key)
+        ),
+        [Edge { reason: Reason::RealTime, .. }] => {
+            format!("{reader} began after {by} had written {wrote} and ended, and still read {saw}")
+        }
+        [Edge { reason: Reason::Session, .. }] => {
+            format!("{by} wrote {wrote}, and {reader}, later in the same session, still read {saw}")
+        }
+        _ => {
+            let between: Vec<String> =
+                path.iter().skip(1).map(|edge| prose.txn(edge.before)).collect();
+            let by_way = match &between[..] {
+                [] => String::new(),
+                names => format!(", by way of {}", names.join(" and ")),
+            };
+            format!("{reader} comes after {by}{by_way}, but missed its {wrote}: it read {saw}")
+        }
+    }
+}
+
+fn without_misses(kind: AnomalyKind, chain: &[String]) -> String {
+    let names = chain.join(", ");
+    match kind {
+        AnomalyKind::DirtyWrite => {
+            format!("{names} each overwrote something of the next one")
+        }
+        AnomalyKind::SessionDirtyWrite => {
+            format!("writes of {names} were installed against the order of their session")
+        }
+        AnomalyKind::RealTimeDirtyWrite => {
+            format!("writes of {names} were installed against the order in which they ended")
+        }
+        _ => format!("each of {names} saw something of the one before it, in a circle"),
+    }
+}
+
+fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
+    let read_of = |edge: &Edge| match edge.reason {
+        Reason::AntiDependency { read, key, .. } => Some((read, key)),
+        _ => None,
+    };
+    let (one, other) = (prose.txn(edges[0].before), prose.txn(edges[1].before));
+    let seen: Vec<(OpId, KeyId)> = edges.iter().filter_map(read_of).collect();
+    let written = |txn: TxnId, key| prose.written(txn, key);
+    match seen[..] {
+        [(first, key), (second, _)] if prose.content(first, key) == prose.content(second, key) => {
+            format!(
+                "{one} and {other} both read {} and both replaced it, {one}{} and {other}{}: one \
+                 of the updates is lost",
+                prose.content(first, key),
+                written(edges[0].before, key),
+                written(edges[1].before, key)
+            )
+        }
+        [(read, key), ..] => {
+            let edge = edges.iter().find(|edge| read_of(edge).is_some()).unwrap_or(&edges[0]);
+            format!(
+                "{0} read {1}, which {2} replaced{3}; {0} then replaced that without having seen \
+                 it",
+                prose.txn(edge.before),
+                prose.content(read, key),
+                prose.txn(edge.after),
+                written(edge.after, key)
+            )
+        }
+        [] => format!("{one} and {other} each replaced what the other wrote"),
+    }
+}
+
+fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
+    if kind == AnomalyKind::LostUpdate
+        && let [one, other] = &cases.cycles[..]
+    {
+        // Each case has the anti-dependency that the other one lacks.
+        let anti = |cycle: &Cycle| {
+            let mut edges = cycle.edges.iter();
+            edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
+        };
+        if let (Some(one), Some(other)) = (anti(one), anti(other)) {
+            return lost_update(prose, &[one, other]);
+        }
+    }
+    let assumed =
+        cases.cycles.iter().flat_map(|cycle| &cycle.edges).find_map(|edge| match edge.reason {
+            Reason::Assumed { key, first, second } => Some((key, first, second)),
+            _ => None,
+        });
+    match assumed {
+        Some((key, first, second)) => format!(
+            "whichever of {} and {} wrote {} first, somebody saw what cannot have been",
+            prose.txn(first),
+            prose.txn(second),
+            prose.key(key)
+        ),
+        None => "whatever the order of the versions, somebody saw what cannot have been".to_owned(),
+    }
+}

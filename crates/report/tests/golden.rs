@@ -1,0 +1,200 @@
+//! What is said about violations, word for word, as somebody read and approved it.
+//!
+//! `ISOLDE_BLESS=1 cargo test -p isolde-report` writes the files anew: read what changed.
+
+use isolde::{Check, Limits, applicable_levels};
+use isolde_history::format::{self, ReadOptions};
+use isolde_history::{Datum, HistoryBuilder, Index, OpKind};
+use isolde_report::{Decided, Report, Which, to_explanations, to_text};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus");
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+fn report_of(path: &Path) -> Report {
+    let input = format::open(path).expect("a file");
+    let options = ReadOptions { memory_max: None, initial: None };
+    let (history, format) = format::read_detected(input, options).expect("a history");
+    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+    report(&history, &name, format.name)
+}
+
+fn report(history: &isolde_history::History, name: &str, format: &str) -> Report {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, &Limits::NONE);
+    let levels = applicable_levels(history);
+    for &level in levels.iter().rev() {
+        let _ = check.decide(level);
+    }
+    let decided: Vec<Decided> =
+        levels.iter().map(|&level| (level, check.decide(level), 0.0)).collect();
+    Report::new(history, &index, (name, format), &decided, check.found())
+}
+
+/// The explanations of all histories, compared with what was approved.
+fn compare(golden: &str, root: &str, files: &[String]) {
+    let mut told = String::new();
+    for file in files {
+        let text = to_explanations(&report_of(&Path::new(root).join(file)), Which::Broken);
+        writeln!(told, "==== {file}\n\n{text}").expect("a string grows");
+    }
+    let path = Path::new(GOLDEN).join(golden);
+    if std::env::var_os("ISOLDE_BLESS").is_some() {
+        std::fs::write(&path, &told).expect("writing a golden file");
+        return;
+    }
+    let approved = std::fs::read_to_string(&path).unwrap_or_default();
+    for (line, (approved, told)) in approved.lines().zip(told.lines()).enumerate() {
+        assert_eq!(told, approved, "{golden}:{}", line + 1);
+    }
+    assert_eq!(told.lines().count(), approved.lines().count(), "{golden}");
+}
+
+/// The texts of a folder of the corpus, by name.
+fn texts(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(Path::new(CORPUS).join(folder)).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut names: Vec<String> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .map(|path: PathBuf| {
+            format!("{folder}/{}", path.file_name().expect("a name").to_string_lossy())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_fourteen_anomalies_of_mini_transactions() {
+    compare("mini-transactions.txt", CORPUS, &texts("anomalies/mini-transactions"));
+}
+
+#[test]
+fn the_smallest_history_of_each_anomaly() {
+    compare("anomalies.txt", CORPUS, &texts("anomalies"));
+}
+
+#[test]
+fn the_figures_of_papers() {
+    let folders = ["papers/polysi", "papers/mtc", "papers/viper"];
+    compare(
+        "papers.txt",
+        CORPUS,
+        &folders.iter().flat_map(|folder| texts(folder)).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn violations_that_others_recorded() {
+    if !Path::new(DATA).exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let files = [
+        "mtc/fractured-reads.txt",
+        "mtc/long-fork.txt",
+        "mtc/lost-update.txt",
+        "mtc/maria-galera-lost-update.txt",
+        "mtc/session-guarantee.txt",
+        "mtc/write-skew.txt",
+        "polysi/violations/galera.txt",
+        "polysi/violations/yugabyte.txt",
+        "polysi/violations/dgraph/history.bincode",
+        "cobra/violations/cock-G2",
+        "cobra/violations/yuga-G2-a",
+        "elle/paper-example.edn",
+        "elle/si-without-g-single.edn",
+        "elle/huge-scc.edn",
+        "elle-cli/elle/list-append-gh-30.edn",
+        "elle-cli/elle/paper-example.edn",
+        "elle-cli/elle/rw-register.edn",
+    ];
+    compare("recorded.txt", DATA, &files.map(str::to_owned));
+}
+
+/// The names, transactions and dependencies of the first violation.
+fn outline(file: &str) -> String {
+    let report = report_of(&Path::new(CORPUS).join(file));
+    let level = report.levels.iter().find(|level| !level.anomalies.is_empty()).expect("one");
+    let scenario = &level.anomalies[0].scenario;
+    let name = |place: usize| &scenario.transactions[place].name;
+    let edges = scenario.edges.iter().map(|edge| {
+        let key = edge.key.as_deref().unwrap_or("-");
+        format!("{} {} {} on {key}", name(edge.from), edge.kind.name(), name(edge.to))
+    });
+    let edges: Vec<String> = edges.collect();
+    format!("{}: {}", scenario.names.everyday, edges.join(", "))
+}
+
+#[test]
+fn the_long_fork_of_the_paper_comes_out_as_drawn() {
+    assert_eq!(
+        outline("papers/polysi/figure-2-long-fork.txt"),
+        "long fork: T1 wr T3 on x, T3 rw T2 on y, T2 wr T4 on y, T4 rw T1 on x"
+    );
+}
+
+#[test]
+fn the_lost_update_in_galera_comes_out_as_drawn() {
+    assert_eq!(
+        outline("papers/polysi/figure-4-lost-update-in-galera.txt"),
+        "lost update: \"T:(2,13)\" rw \"T:(1,5)\" on 0, \"T:(1,5)\" rw \"T:(2,13)\" on 0"
+    );
+}
+
+/// As the paper on Elle tells it: one transaction missed an append, the next saw it and
+/// appended elsewhere before the first did.
+#[test]
+fn the_example_of_elle_is_a_read_skew() {
+    let path = Path::new(DATA).join("elle/paper-example.edn");
+    if !path.exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let report = report_of(&path);
+    let level = report.levels.iter().find(|level| !level.anomalies.is_empty()).expect("one");
+    let elle = level.anomalies[0].scenario.names.elle.as_deref();
+    assert_eq!(elle, Some("G-single-item"));
+}
+
+#[test]
+fn real_time_behind_an_order_of_versions_is_no_dirty_write() {
+    assert_eq!(
+        outline("anomalies/stale-read-of-a-replaced-value.txt"),
+        "stale read: B real-time C on -, C rw B on x"
+    );
+    assert_eq!(
+        outline("anomalies/long-fork-of-replaced-values-in-real-time.txt"),
+        "long fork in real time: C wr E on x, E rw D on y, D wr F on y, F rw C on x"
+    );
+}
+
+/// Keys, values, labels and file names that would command a terminal are shown, not sent.
+#[test]
+fn nothing_from_a_history_commands_a_terminal() {
+    let hostile = "\u{1b}[2J\u{7}<script>\r\n\u{202e}\"";
+    let mut builder = HistoryBuilder::new();
+    let word = builder.values().text(hostile);
+    let key = builder.key(word);
+    for label in ["A", "B"] {
+        let label = builder.values().text(&format!("{label}{hostile}"));
+        let session = builder.session(label);
+        builder.endpoint(session, word);
+        let txn = builder.begin(session);
+        builder.label(txn, label);
+        builder.op(OpKind::Read, key, isolde_history::Value::NIL);
+        builder.op(OpKind::Write, key, label);
+    }
+    let history = builder.finish("hostile").expect("a history");
+    assert_eq!(history.datum(word), Datum::Text(hostile));
+    let report = report(&history, hostile, "text");
+    let texts =
+        [to_text(&report, isolde_report::Detail::Full, None), to_explanations(&report, Which::All)];
+    for text in texts {
+        assert!(text.contains("lost update"), "{text}");
+        let commands = |it: char| it != '\n' && (it.is_control() || it == '\u{202e}');
+        assert_eq!(text.chars().find(|&it| commands(it)), None, "{text:?}");
+    }
+}
