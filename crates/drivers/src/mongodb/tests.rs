@@ -14,7 +14,9 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-type Reply = Result<Document, (i32, &'static str)>;
+/// Code and name of an error.
+type Refusal = (i32, &'static str);
+type Reply = Result<Document, Refusal>;
 
 /// What all connections of a stand-in share.
 struct StandIn {
@@ -115,10 +117,7 @@ impl State {
         });
     }
 
-    fn taken(
-        &mut self,
-        command: &Document,
-    ) -> Result<(i64, Box<dyn Session>), (i32, &'static str)> {
+    fn taken(&mut self, command: &Document) -> Result<(i64, Box<dyn Session>), Refusal> {
         if command.text("$db") != Some("admin") || command.document("writeConcern").is_none() {
             return Err(BAD);
         }
@@ -144,12 +143,11 @@ impl State {
             return Err(NO_TRANSACTION);
         }
         let request = request(command, collection.ends_with("lists")).ok_or(BAD)?;
-        match session.execute(&request) {
-            Ok(answer) => Ok(reply(&request, answer)),
-            Err(_) => {
-                self.open.remove(&id);
-                Err(CONFLICT)
-            }
+        if let Ok(answer) = session.execute(&request) {
+            Ok(reply(&request, answer))
+        } else {
+            self.open.remove(&id);
+            Err(CONFLICT)
         }
     }
 }
