@@ -10,6 +10,8 @@ mod embedded;
 mod etcd;
 mod exec;
 mod managed;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod network;
@@ -17,7 +19,7 @@ mod network;
 mod postgres;
 mod redis;
 mod simulated;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "mongodb", feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -63,6 +65,8 @@ pub static TARGETS: &[Target] = &[
     embedded::FJALL,
     #[cfg(feature = "redb")]
     embedded::REDB,
+    #[cfg(feature = "mongodb")]
+    mongodb::TARGET,
     exec::TARGET,
     simulated::TARGET,
 ];

@@ -1,0 +1,195 @@
+//! Driving `MongoDB`: which servers there are, and what their settings promise.
+//!
+//! Registers and lists are two collections, and a key is a document's `_id`.
+//! Transactions need a replica set or a router; a lone server has none. They run on the
+//! primary, so a secondary is refused.
+
+use super::bson::{Document, Value};
+use super::errors::accepted;
+use super::protocol::Connection;
+use super::session::{MongoSession, Setting};
+use crate::Target;
+use crate::network::{self, Encryption, Server};
+use crate::sql::{SUPPORTED, Stage, Tables};
+use isolde_harness::{
+    Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session, SnapshotPoint,
+};
+use std::net::SocketAddr;
+
+/// How `MongoDB` is reached.
+pub(crate) const TARGET: Target = Target {
+    schemes: &["mongodb"],
+    title: "MongoDB, a replica set's primary or routers, without login; encrypted by ?tls=true",
+    example: "mongodb://host:27017/database",
+    open,
+};
+
+const DEFAULT_PORT: u16 = 27017;
+/// The code of a collection that does not exist.
+const NAMESPACE_NOT_FOUND: i64 = 26;
+
+fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+    network::refuse_other_options(address, &["tls"])?;
+    if address.user.is_some() || address.password.is_some() {
+        return Err(Failure::Refused(
+            "expected a MongoDB server without login, found a user or password: logging in is \
+             not supported"
+                .to_owned(),
+        ));
+    }
+    let encryption = match address.option("tls") {
+        None | Some("false") => Encryption::Never,
+        Some("true") => Encryption::Always,
+        Some(other) => {
+            return Err(Failure::Refused(format!("expected tls=true or tls=false, found {other}")));
+        }
+    };
+    let database = if address.path.is_empty() { "isolde" } else { &address.path };
+    let mut mongo = Mongo {
+        database: database.to_owned(),
+        servers: Server::all(address, DEFAULT_PORT, encryption)?,
+        endpoints: Vec::new(),
+        version: String::new(),
+        claims: vec![
+            Claim::new("local", &["read-uncommitted"], SnapshotPoint::EachRequest),
+            Claim::new("snapshot", &["snapshot-isolation"], SnapshotPoint::FirstRequest),
+        ],
+        tables: Tables::default(),
+    };
+    mongo.look().map_err(network::unreachable)?;
+    Ok(Box::new(mongo))
+}
+
+struct Mongo {
+    database: String,
+    servers: Vec<Server>,
+    endpoints: Vec<Endpoint>,
+    version: String,
+    claims: Vec<Claim>,
+    tables: Tables,
+}
+
+impl Mongo {
+    /// Finds out what the servers are.
+    fn look(&mut self) -> Result<(), Failure> {
+        for server in &self.servers {
+            let mut connection = Connection::open(server)?;
+            let name = server.name();
+            let hello = command(&mut connection, "admin", Document::of("hello", Value::Int(1)))?;
+            let is_router = hello.text("msg") == Some("isdbgrid");
+            if !is_router && hello.text("setName").is_none() {
+                return Err(Failure::Refused(format!(
+                    "expected a replica set or a router, found a lone server at {name}, which has \
+                     no transactions"
+                )));
+            }
+            if hello.value("isWritablePrimary") != Some(&Value::Bool(true)) {
+                return Err(Failure::Refused(format!(
+                    "expected the primary or a router, found a secondary at {name}"
+                )));
+            }
+            let build =
+                command(&mut connection, "admin", Document::of("buildInfo", Value::Int(1)))?;
+            build.text("version").unwrap_or("of unknown version").clone_into(&mut self.version);
+            self.endpoints.push(Endpoint { name, access: Access::ReadWrite });
+        }
+        Ok(())
+    }
+
+    fn create(&self, connection: &mut Connection, name: &str) -> Result<(), Failure> {
+        // Newer servers create a collection again without a word.
+        let list = Document::of("listCollections", Value::Int(1))
+            .with("filter", Value::Document(Document::of("name", Value::Text(name.to_owned()))))
+            .with("nameOnly", Value::Bool(true));
+        let found = command(connection, &self.database, list)?;
+        if found.document("cursor").is_some_and(|it| !it.array("firstBatch").is_empty()) {
+            return Err(Failure::Refused(format!("collection {name} exists already")));
+        }
+        let create = Document::of("create", Value::Text(name.to_owned()));
+        command(connection, &self.database, create).map(|_| ())
+    }
+}
+
+/// The reply to a command outside of transactions.
+fn command(
+    connection: &mut Connection,
+    database: &str,
+    command: Document,
+) -> Result<Document, Failure> {
+    let command = command.with("$db", Value::Text(database.to_owned()));
+    let reply = connection.call(&command).map_err(|error| Failure::Lost(error.to_string()))?;
+    accepted(reply, Stage::Statement)
+}
+
+impl Database for Mongo {
+    fn name(&self) -> &'static str {
+        "MongoDB"
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    fn default_isolation(&self) -> &'static str {
+        "local"
+    }
+
+    fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn supports(&self, kind: RequestKind) -> bool {
+        // An update of many tells how many, and not which.
+        SUPPORTED.contains(&kind) && kind != RequestKind::UpdateRange
+    }
+
+    fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
+        let mut connection = Connection::open(&self.servers[0])?;
+        if needs.registers() {
+            let name = format!("{}registers", needs.prefix);
+            self.create(&mut connection, &name)?;
+            self.tables.registers = name;
+        }
+        if needs.lists() {
+            let name = format!("{}lists", needs.prefix);
+            self.create(&mut connection, &name)?;
+            self.tables.lists = name;
+        }
+        Ok(())
+    }
+
+    fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
+        let connection = Connection::open(&self.servers[endpoint])?;
+        let setting = if isolation == "snapshot" { Setting::Snapshot } else { Setting::Local };
+        Ok(Box::new(MongoSession::new(connection, setting, &self.database, &self.tables)))
+    }
+
+    fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
+        self.servers[endpoint].reroute(address);
+        Ok(())
+    }
+
+    fn clean_up(&mut self) -> Result<(), Failure> {
+        let tables = std::mem::take(&mut self.tables);
+        for name in tables.names() {
+            let mut connection = Connection::open(&self.servers[0])?;
+            let drop = Document::of("drop", Value::Text(name.clone()))
+                .with("$db", Value::Text(self.database.clone()));
+            let reply = connection.call(&drop).map_err(|error| Failure::Lost(error.to_string()))?;
+            if reply.number("code") != Some(NAMESPACE_NOT_FOUND) {
+                accepted(reply, Stage::Statement)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mongo {
+    fn drop(&mut self) {
+        let _ = self.clean_up();
+    }
+}

@@ -1,0 +1,277 @@
+//! `MongoDB`'s driver against a stand-in: no real server was met.
+//!
+//! The stand-in speaks the same messages and knows exactly the commands that the driver
+//! sends. Their effect is that of the simulated database at snapshot isolation, so these
+//! tests say nothing about `MongoDB` itself.
+
+use super::bson::{Document, Value};
+use super::protocol::{message, receive};
+use isolde_harness::{
+    Access, Address, Answer, Database, Failure, Needs, Request, RequestKind, Session, conformance,
+};
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// Code and name of an error.
+type Refusal = (i32, &'static str);
+type Reply = Result<Document, Refusal>;
+
+/// What all connections of a stand-in share.
+struct StandIn {
+    hello: Document,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By the prefix of their collections.
+    stores: HashMap<String, Box<dyn Database>>,
+    collections: Vec<String>,
+    /// Transactions that are open, by the identifier of their session.
+    open: HashMap<Vec<u8>, (i64, Box<dyn Session>)>,
+}
+
+/// Starts a stand-in; its thread ends with the process. The address is of the scheme.
+fn stand_in(hello: Document) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let shared = Arc::new(StandIn { hello, state: Mutex::default() });
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || serve(&shared, stream));
+        }
+    });
+    format!("mongodb://{address}")
+}
+
+fn primary() -> Document {
+    Document::of("isWritablePrimary", Value::Bool(true)).with("setName", Value::Text("rs".into()))
+}
+
+fn serve(shared: &StandIn, mut stream: TcpStream) {
+    while let Ok((numbers, command)) = receive(&mut stream) {
+        let reply = match shared.reply(&command) {
+            Ok(reply) => reply.with("ok", Value::Double(1.0)),
+            Err((code, name)) => Document::of("ok", Value::Double(0.0))
+                .with("code", Value::Int(code))
+                .with("codeName", Value::Text(name.into()))
+                .with("errmsg", Value::Text(format!("the command was {command:?}"))),
+        };
+        if stream.write_all(&message(7, numbers.request, &reply)).is_err() {
+            return;
+        }
+    }
+}
+
+const CONFLICT: (i32, &str) = (112, "WriteConflict");
+const NO_TRANSACTION: (i32, &str) = (251, "NoSuchTransaction");
+const BAD: (i32, &str) = (9, "FailedToParse");
+
+impl StandIn {
+    fn reply(&self, command: &Document) -> Reply {
+        let mut state = self.state.lock().expect("no thread panics");
+        let (name, first) = &command.0[0];
+        let collection = if let Value::Text(name) = first { name.as_str() } else { "" };
+        match name.as_str() {
+            "hello" => Ok(self.hello.clone()),
+            "buildInfo" => Ok(Document::of("version", Value::Text("0 (stand-in)".into()))),
+            "listCollections" => {
+                let wanted = command.document("filter").and_then(|it| it.text("name"));
+                let found = state.collections.iter().filter(|it| Some(it.as_str()) == wanted);
+                Ok(batch(found.map(|_| Document::default()).collect()))
+            }
+            "create" => {
+                state.create(collection);
+                Ok(Document::default())
+            }
+            "drop" => {
+                state.collections.retain(|it| it != collection);
+                state.stores.remove(prefix(collection));
+                Ok(Document::default())
+            }
+            "commitTransaction" => {
+                let (_, mut session) = state.taken(command)?;
+                session.commit().map(|()| Document::default()).map_err(|_| CONFLICT)
+            }
+            "abortTransaction" => {
+                let (_, mut session) = state.taken(command)?;
+                session.rollback().map(|()| Document::default()).map_err(|_| NO_TRANSACTION)
+            }
+            _ => state.execute(command, collection),
+        }
+    }
+}
+
+impl State {
+    fn create(&mut self, collection: &str) {
+        self.collections.push(collection.to_owned());
+        self.stores.entry(prefix(collection).to_owned()).or_insert_with(|| {
+            let address = Address::parse("sim://snapshot-isolation").expect("an address");
+            let mut store = crate::open(&address).expect("a level");
+            let requests = RequestKind::ALL.to_vec();
+            store.prepare(&Needs { prefix: "isolde_x_".into(), requests }).expect("it is new");
+            store
+        });
+    }
+
+    fn taken(&mut self, command: &Document) -> Result<(i64, Box<dyn Session>), Refusal> {
+        if command.text("$db") != Some("admin") || command.document("writeConcern").is_none() {
+            return Err(BAD);
+        }
+        let open = self.open.remove(&identifier(command)).ok_or(NO_TRANSACTION)?;
+        if Some(open.0) == command.number("txnNumber") { Ok(open) } else { Err(NO_TRANSACTION) }
+    }
+
+    fn execute(&mut self, command: &Document, collection: &str) -> Reply {
+        if command.value("autocommit") != Some(&Value::Bool(false)) {
+            return Err(BAD);
+        }
+        let number = command.number("txnNumber").ok_or(BAD)?;
+        let id = identifier(command);
+        if command.value("startTransaction") == Some(&Value::Bool(true)) {
+            command.document("readConcern").ok_or(BAD)?;
+            let store = self.stores.get(prefix(collection)).ok_or(BAD)?;
+            let mut session = store.connect(0, store.default_isolation()).map_err(|_| BAD)?;
+            session.begin(Access::ReadWrite).map_err(|_| BAD)?;
+            self.open.insert(id.clone(), (number, session));
+        }
+        let (open, session) = self.open.get_mut(&id).ok_or(NO_TRANSACTION)?;
+        if *open != number {
+            return Err(NO_TRANSACTION);
+        }
+        let request = request(command, collection.ends_with("lists")).ok_or(BAD)?;
+        if let Ok(answer) = session.execute(&request) {
+            Ok(reply(&request, answer))
+        } else {
+            self.open.remove(&id);
+            Err(CONFLICT)
+        }
+    }
+}
+
+fn prefix(collection: &str) -> &str {
+    collection.trim_end_matches("registers").trim_end_matches("lists")
+}
+
+fn identifier(command: &Document) -> Vec<u8> {
+    match command.document("lsid").and_then(|it| it.value("id")) {
+        Some(Value::Binary(4, bytes)) => bytes.clone(),
+        other => panic!("expected an identifier, found {other:?}"),
+    }
+}
+
+/// The request that a command is.
+fn request(command: &Document, is_list: bool) -> Option<Request> {
+    let number = |document: &Document, name: &str| {
+        document.number(name).and_then(|number| u64::try_from(number).ok())
+    };
+    if let Some(filter) = command.document("filter") {
+        if let Some(bounds) = filter.document("_id") {
+            return Some(Request::Range {
+                low: number(bounds, "$gte")?,
+                high: number(bounds, "$lte")?,
+            });
+        }
+        let key = number(filter, "_id")?;
+        return Some(if is_list { Request::ReadList { key } } else { Request::Read { key } });
+    }
+    if let [Value::Document(delete)] = command.array("deletes") {
+        return Some(Request::Delete { key: number(delete.document("q")?, "_id")? });
+    }
+    let [Value::Document(update)] = command.array("updates") else { return None };
+    let (filter, change) = (update.document("q")?, update.document("u")?);
+    let key = number(filter, "_id")?;
+    let (operator, Value::Document(fields)) = change.0.first()? else { return None };
+    match operator.as_str() {
+        "$push" => Some(Request::Append { key, value: number(fields, "elements")? }),
+        "$setOnInsert" => Some(Request::Insert { key, value: number(fields, "value")? }),
+        "$set" => {
+            let value = number(fields, "value")?;
+            Some(match number(filter, "value") {
+                Some(expected) => Request::CompareAndSet { key, expected: Some(expected), value },
+                None => Request::Write { key, value },
+            })
+        }
+        _ => None,
+    }
+}
+
+fn batch(rows: Vec<Document>) -> Document {
+    let rows = rows.into_iter().map(Value::Document).collect();
+    let cursor = Document::of("firstBatch", Value::Array(rows)).with("id", Value::Long(0));
+    Document::of("cursor", Value::Document(cursor))
+}
+
+fn reply(request: &Request, answer: Answer) -> Document {
+    let row =
+        |key, value| Document::of("_id", Value::number(key)).with("value", Value::number(value));
+    match (request, answer) {
+        (&Request::Read { key }, Answer::Value(value)) => {
+            batch(value.into_iter().map(|value| row(key, value)).collect())
+        }
+        (_, Answer::Rows(rows)) => {
+            batch(rows.into_iter().map(|(key, value)| row(key, value)).collect())
+        }
+        (_, Answer::List(list)) => {
+            let elements = list.into_iter().map(Value::number).collect();
+            batch(vec![Document::of("elements", Value::Array(elements))])
+        }
+        (Request::Insert { .. }, Answer::Applied(true)) => {
+            Document::of("n", Value::Int(1)).with("upserted", Value::Array(vec![Value::Null]))
+        }
+        (_, Answer::Applied(is_applied)) => Document::of("n", Value::Int(is_applied.into())),
+        _ => Document::of("n", Value::Int(1)),
+    }
+}
+
+fn open(address: &str) -> Result<Box<dyn Database>, Failure> {
+    crate::open(&Address::parse(address).expect("an address"))
+}
+
+#[test]
+fn the_driver_conforms_with_a_stand_in() {
+    let address = stand_in(primary());
+    conformance::conform("mongodb", &|| open(&address).expect("the stand-in answers"));
+}
+
+#[test]
+fn who_writes_what_another_has_written_is_aborted() {
+    let mut database = open(&stand_in(primary())).expect("the stand-in answers");
+    let requests = vec![RequestKind::Read, RequestKind::Write];
+    database.prepare(&Needs { prefix: "isolde_w_".into(), requests }).expect("it is new");
+    let mut sessions = [(); 2].map(|()| database.connect(0, "snapshot").expect("a connection"));
+    for session in &mut sessions {
+        session.begin(Access::ReadWrite).expect("a transaction can begin");
+        session.execute(&Request::Read { key: 1 }).expect("it can be read");
+    }
+    let ends = sessions.each_mut().map(|session| {
+        session.execute(&Request::Write { key: 1, value: 2 }).and_then(|_| session.commit())
+    });
+    assert_eq!(ends, [Ok(()), Err(Failure::Aborted("WriteConflict".into()))]);
+    sessions[1].begin(Access::ReadWrite).expect("the session goes on");
+    assert_eq!(sessions[1].execute(&Request::Read { key: 1 }), Ok(Answer::Value(Some(2))));
+}
+
+#[test]
+fn servers_without_transactions_and_logins_are_refused() {
+    let refused = |address: &str| conformance::refuses(open(address), "hunter2");
+    let alone = stand_in(Document::of("isWritablePrimary", Value::Bool(true)));
+    assert!(refused(&alone).starts_with("expected a replica set or a router, found a lone server"));
+    let secondary = Document::of("setName", Value::Text("rs".into()));
+    let message = refused(&stand_in(secondary));
+    assert!(
+        message.starts_with("expected the primary or a router, found a secondary"),
+        "{message}"
+    );
+    assert_eq!(
+        refused("mongodb://u:hunter2@127.0.0.1:1"),
+        "expected a MongoDB server without login, found a user or password: logging in is not \
+         supported"
+    );
+    let message = refused("mongodb://127.0.0.1:1");
+    assert!(message.starts_with("cannot connect to 127.0.0.1:1: "), "{message}");
+    assert_eq!(refused("mongodb://h/?tls=yes"), "expected tls=true or tls=false, found yes");
+}
