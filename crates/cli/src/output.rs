@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::out;
 use clap::ValueEnum;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,22 +30,64 @@ pub(crate) fn write(
 }
 
 /// Writes a file beside its place and moves it there when complete, so that a failure
-/// leaves what was there before.
+/// leaves what was there before. A link stays one, a file keeps its mode, and what is no
+/// file, such as a device or a pipe, is written to as it is.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
+    let failed = |error: io::Error| Failure::Write(path.display().to_string(), error.into());
+    let there = std::fs::metadata(path).ok();
+    if there.as_ref().is_some_and(|it| !it.is_file() && !it.is_dir()) {
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        return filled(file, write).map_err(failed);
+    }
+    let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut partial = place.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let written = File::create(&partial).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        write(&mut file)?;
-        file.flush()
+    let written = File::create(&partial).and_then(|file| filled(file, write));
+    let kept = written.and_then(|()| match there {
+        Some(there) => std::fs::set_permissions(&partial, there.permissions()),
+        None => Ok(()),
     });
-    let moved = written.and_then(|()| std::fs::rename(&partial, path));
-    moved.map_err(|error| {
+    kept.and_then(|()| std::fs::rename(&partial, &place)).map_err(|error| {
         let _ = std::fs::remove_file(&partial);
-        Failure::Write(path.display().to_string(), error.into())
+        failed(error)
     })
+}
+
+fn filled(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.flush()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_link_stays_a_link_and_a_file_keeps_its_mode() {
+        let folder = std::env::temp_dir().join(format!("isolde-output-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a new folder");
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        std::fs::write(&file, "before").expect("a file");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+        symlink(&file, &link).expect("a link");
+        assert!(write_whole(&link, |out| out.write_all(b"after")).is_ok());
+        assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"after");
+        let mode = std::fs::metadata(&file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::remove_dir_all(&folder).expect("our folder");
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays_a_device() {
+        let path = Path::new("/dev/null");
+        assert!(write_whole(path, |out| out.write_all(b"text")).is_ok());
+        assert!(!std::fs::metadata(path).expect("it is there").is_file());
+    }
 }

@@ -211,14 +211,15 @@ impl Outcome {
     }
 
     /// A violation is one, however the run ended; without one, a run that was cut short by
-    /// something other than the user is no answer.
+    /// something other than the user is no answer, and one that committed nothing has
+    /// tested nothing.
     pub(super) fn status(&self) -> Status {
         let worst = |verdict| self.gate.iter().any(|gate| gate.verdict == verdict);
         if worst("violated") {
             Status::Violated
         } else if self.ended_by.is_some() {
             Status::BadInput
-        } else if worst("unknown") {
+        } else if worst("unknown") || self.committed == 0 {
             Status::Unknown
         } else {
             Status::Satisfied
@@ -284,6 +285,9 @@ impl Outcome {
             self.seconds,
         )
         .expect("a string grows");
+        if self.committed == 0 {
+            out.push_str("nothing was committed, so nothing was tested\n");
+        }
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
         }

@@ -132,10 +132,14 @@ impl Database for Simulated {
                 self.default.name()
             )));
         }
-        for world in &self.worlds {
+        // Those without one order tell nothing, whatever setting is used.
+        let ordered = Isolation::ALL.iter().zip(&self.worlds);
+        let ordered = ordered.filter(|(level, _)| level.has_one_order());
+        let worlds: Vec<_> = ordered.map(|(_, world)| Arc::clone(world)).collect();
+        for world in &worlds {
             locked(world).installed = Some(Vec::new());
         }
-        Ok(Box::new(Watched { worlds: self.worlds.clone() }))
+        Ok(Box::new(Watched { worlds }))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
