@@ -151,7 +151,7 @@ impl Stats {
 }
 
 /// The name of a kind of operation.
-const fn kind_name(kind: OpKind) -> &'static str {
+pub(crate) const fn kind_name(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Read => "read",
         OpKind::Write => "write",

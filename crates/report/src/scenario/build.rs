@@ -6,6 +6,7 @@ use super::{
 };
 use super::{sentence, summary};
 use crate::prose::Prose;
+use crate::stats::kind_name;
 use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
     ALWAYS, Datum, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
@@ -212,7 +213,7 @@ impl Cast<'_> {
             _ => (prose.value(it.value), Vec::new()),
         };
         ScenarioOp {
-            kind: op_kind(it.kind).to_owned(),
+            kind: kind_name(it.kind).to_owned(),
             key: it.kind.has_key().then(|| prose.key(it.key)),
             value,
             rows,
@@ -220,22 +221,6 @@ impl Cast<'_> {
             place: prose.place_of(op),
             involved: member.involved.binary_search(&op).is_ok(),
         }
-    }
-}
-
-/// The name of a kind of operation.
-const fn op_kind(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::Read => "read",
-        OpKind::Write => "write",
-        OpKind::Append => "append",
-        OpKind::ReadList => "read-list",
-        OpKind::Insert => "insert",
-        OpKind::Delete => "delete",
-        OpKind::ReadOther => "read-other",
-        OpKind::PredicateRead => "predicate-read",
-        OpKind::PredicateUpdate => "predicate-update",
-        OpKind::Call => "call",
     }
 }
 
