@@ -105,8 +105,12 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is bad usage.
             let status = if error.use_stderr() { Status::BadInput } else { Status::Satisfied };
-            let _ = error.print();
-            return status.into();
+            // Nobody saw the answer if it could not be printed.
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            return match printed {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => Status::BadInput.into(),
+                _ => status.into(),
+            };
         }
     };
     let result = match arguments.command {
@@ -148,8 +152,9 @@ fn out(text: &str) -> Result<(), exit::Failure> {
     }
 }
 
-/// Tells the user something beside the result, on standard error.
+/// Tells the user something beside the result, on standard error. Names of files and
+/// words of programs are in it, which may contain commands to a terminal.
 fn say(text: &str) {
     // If standard error is closed nobody is left to tell.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", isolde_report::visible(text));
 }

@@ -413,6 +413,10 @@ pub trait Database: Send + Sync {
         )))
     }
 
+    /// The run is over, and some sessions are still waiting for an answer: ends their
+    /// waiting, if that is possible. They then fail as if their connection broke.
+    fn abandon(&self) {}
+
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing
     /// the second time. All sessions are closed by then.
     fn clean_up(&mut self) -> Result<(), Failure>;
