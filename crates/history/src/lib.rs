@@ -11,6 +11,7 @@ mod builder;
 mod error;
 mod history;
 mod index;
+mod lists;
 mod operation;
 mod part;
 mod predicate;
