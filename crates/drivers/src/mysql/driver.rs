@@ -4,10 +4,11 @@
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{connecting, described, failure};
+use super::recover::BinaryLog;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Failure, Host, Needs, Request, RequestKind,
-    Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Needs, Request,
+    RequestKind, Session,
 };
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, SslOpts, Statement};
@@ -180,7 +181,8 @@ fn variables(address: &Address) -> Result<Vec<String>, Failure> {
     Ok(set)
 }
 
-struct Server {
+#[derive(Clone)]
+pub(super) struct Server {
     /// Host and port.
     name: String,
     options: OptsBuilder,
@@ -210,7 +212,7 @@ impl Server {
         Server { name: format!("{name}:{port}"), options, variables: variables.to_vec() }
     }
 
-    fn connect(&self) -> Result<Conn, Failure> {
+    pub(super) fn connect(&self) -> Result<Conn, Failure> {
         let connected = Conn::new(self.options.clone());
         let mut conn = connected.map_err(|error| connecting(&error, &self.name))?;
         // Nothing waits for ever.
@@ -355,6 +357,16 @@ impl Database for Mysql {
         let host = address.ip().to_string();
         *options = options.clone().ip_or_hostname(Some(host)).tcp_port(address.port());
         Ok(())
+    }
+
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if self.name == "TiDB" {
+            return Err(Failure::Refused(
+                "expected MariaDB or MySQL for --white-box, found TiDB, which has no binary log"
+                    .to_owned(),
+            ));
+        }
+        Ok(Box::new(BinaryLog::begin(&self.servers[0], &self.tables.registers)?))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

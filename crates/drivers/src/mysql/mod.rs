@@ -3,6 +3,7 @@
 mod claims;
 mod driver;
 mod errors;
+mod recover;
 
 pub(crate) use claims::{GALERA, MARIADB, TIDB};
 pub(crate) use driver::{is_synced, open_at};
