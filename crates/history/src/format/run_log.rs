@@ -191,7 +191,7 @@ impl Reader<'_> {
                 Some(value) => written.push((key, value)),
             }
         }
-        self.builder.predicate(step.kind, Predicate { condition, rows });
+        self.builder.predicate(step.kind, Predicate { condition, rows, aggregate: None });
         self.op_interval(step, interval);
         for (key, value) in written {
             self.builder.op(OpKind::Write, key, value);
