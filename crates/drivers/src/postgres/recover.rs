@@ -5,11 +5,15 @@
 //! row waits for the first. It is *not* the order in which commits become visible, so
 //! nothing else is concluded from it. Several versions by one transaction are all there.
 //!
+//! What is visible comes from snapshots. PostgreSQL tells them as `10:20:10,14`: everything
+//! below 10 is over, nothing from 20 on had begun, and 10 and 14 were running. A snapshot
+//! names transactions by the numbers that they get when they first write.
+//!
 //! The slot is temporary: the server drops it with the connection, however that ends.
 
 use super::errors::described;
 use crate::sql::Tables;
-use isolde_harness::{Evidence, Failure, Installed};
+use isolde_harness::{Evidence, Failure, Installed, Snapshot};
 use postgres::Client;
 
 /// Changes that are fetched at once; a transaction is never cut in two.
@@ -111,9 +115,33 @@ fn installed(change: &str) -> Option<Installed> {
     Some(Installed { key, value })
 }
 
+/// The snapshot that PostgreSQL writes like this, such as `10:20:10,14`.
+pub(super) fn snapshot(text: &str) -> Option<Snapshot> {
+    let mut parts = text.split(':');
+    let (_, next, running) = (parts.next()?, parts.next()?, parts.next()?);
+    let running = running.split(',').filter(|number| !number.is_empty());
+    let mut except = running.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+    except.sort_unstable();
+    Some(Snapshot { below: next.parse().ok()?, except })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn snapshots_are_read_as_they_are_written() {
+        let seen = |below, except: &[u64]| Some(Snapshot { below, except: except.to_vec() });
+        for (text, expected) in [
+            ("10:20:10,14", seen(20, &[10, 14])),
+            ("10:10:", seen(10, &[])),
+            ("10:20", None),
+            ("10:x:", None),
+            ("", None),
+        ] {
+            assert_eq!(snapshot(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn changes_are_versions_and_removals() {

@@ -11,8 +11,8 @@ use super::errors::failure;
 use super::recover::Numbered;
 use crate::Target;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
-    RequestKind, Session, SnapshotPoint,
+    Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
+    Needs, Request, RequestKind, Session, SnapshotPoint,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -206,6 +206,7 @@ impl Database for Sqlite {
 
 /// The statements of a session, as text: the names of the tables are part of them.
 struct Statements {
+    registers: String,
     read: String,
     write: String,
     insert: String,
@@ -221,6 +222,7 @@ impl Statements {
     fn new(tables: &Tables) -> Statements {
         let Tables { registers, lists } = tables;
         Statements {
+            registers: registers.clone(),
             read: format!("SELECT value FROM {registers} WHERE key = ?1"),
             write: format!(
                 "INSERT INTO {registers} (key, value) VALUES (?1, ?2) \
@@ -305,12 +307,65 @@ impl SqliteSession {
                     update.query_map([low, high, first], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 Answer::Rows(rows.collect::<Result<_, _>>()?)
             }
+            Request::Select { filter }
+            | Request::Aggregate { filter, .. }
+            | Request::UpdateWhere { filter, .. }
+            | Request::DeleteWhere { filter } => self.by_condition(request, filter)?,
             ref other => {
                 let message = other.kind().name().to_owned();
                 return Err(rusqlite::Error::InvalidParameterName(message));
             }
         })
     }
+}
+
+impl SqliteSession {
+    /// Answers a request by condition.
+    fn by_condition(&self, request: &Request, filter: Filter) -> Result<Answer, rusqlite::Error> {
+        let table = &self.statements.registers;
+        let condition = match filter {
+            Filter::Keys { .. } => "key BETWEEN ?1 AND ?2",
+            Filter::Values { .. } => "value BETWEEN ?1 AND ?2",
+            Filter::Remainder { .. } => "value % ?1 = ?2",
+        };
+        let text = match request {
+            Request::Aggregate { function, .. } => {
+                let result = match function {
+                    Function::Count => "count(*)",
+                    Function::Min => "min(value)",
+                    Function::Max => "max(value)",
+                    Function::Sum => "sum(value)",
+                };
+                format!("SELECT {result} FROM {table} WHERE {condition}")
+            }
+            Request::UpdateWhere { first, .. } => format!(
+                "UPDATE {table} SET value = {first} + key % {BLOCK} WHERE {condition} \
+                 RETURNING key, value"
+            ),
+            Request::DeleteWhere { .. } => {
+                format!("DELETE FROM {table} WHERE {condition} RETURNING key, value")
+            }
+            _ => format!("SELECT key, value FROM {table} WHERE {condition}"),
+        };
+        let numbers = filter.numbers();
+        if let Request::UpdateWhere { .. } = request {
+            // Its text is another one each time.
+            return rows(&mut self.connection.prepare(&text)?, numbers);
+        }
+        let mut statement = self.connection.prepare_cached(&text)?;
+        if let Request::Aggregate { .. } = request {
+            return Ok(Answer::Value(statement.query_row(numbers, |row| row.get(0))?));
+        }
+        rows(&mut statement, numbers)
+    }
+}
+
+fn rows(
+    statement: &mut rusqlite::Statement<'_>,
+    numbers: [u64; 2],
+) -> Result<Answer, rusqlite::Error> {
+    let rows = statement.query_map(numbers, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(Answer::Rows(rows.collect::<Result<_, _>>()?))
 }
 
 /// The elements of a list that is stored as text. Only [`Request::Append`] writes
