@@ -8,10 +8,11 @@
 //! Keys and values are natural numbers below 2^63, so that every database has a
 //! type for them. Nothing here knows how a level is checked: promises are names.
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Installed};
 use crate::fault::Fault;
 use crate::request::{Answer, Request, RequestKind};
 use isolde_history::Snapshot;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -176,6 +177,53 @@ pub struct Identity {
     pub snapshot: Option<Snapshot>,
 }
 
+/// Where a database is to look for versions of the past.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The table, whose first two columns are key and value; if not given, the one table
+    /// that a run of ours created.
+    pub table: Option<String>,
+    /// What kept the log for us, where that takes something.
+    pub slot: Option<String>,
+}
+
+impl Past {
+    /// Whether the table of this name may be meant.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        match &self.table {
+            Some(table) => table == name,
+            None => name.starts_with("isolde_") && name.ends_with("_registers"),
+        }
+    }
+
+    /// Chooses among the versions of tables that may be meant.
+    pub fn choose(
+        &self,
+        mut tables: BTreeMap<String, Vec<Installed>>,
+    ) -> Result<Vec<Installed>, Failure> {
+        if tables.len() > 1 {
+            let names: Vec<&str> = tables.keys().map(String::as_str).collect();
+            return Err(Failure::Refused(format!(
+                "expected one run in the log, found several; name the table of the one you mean \
+                 by --table: {}",
+                names.join(", ")
+            )));
+        }
+        match (tables.pop_first(), &self.table) {
+            (Some((_, versions)), _) => Ok(versions),
+            (None, Some(table)) => Err(Failure::Refused(format!(
+                "expected changes of the table {table} in the log, found none"
+            ))),
+            (None, None) => Err(Failure::Refused(
+                "expected changes of a table isolde_..._registers in the log, found none: the \
+                 part of the log that had them is gone, or the history was recorded elsewhere; \
+                 another table is named by --table"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
 /// A database that can be driven.
 pub trait Database: Send + Sync {
     /// Its name in reports, such as its vendor writes it.
@@ -248,6 +296,17 @@ pub trait Database: Send + Sync {
         Err(Failure::Refused(format!(
             "{} has no way to tell the order of its versions; leave --white-box out, then what \
              clients saw is judged alone",
+            self.name()
+        )))
+    }
+
+    /// The versions that were installed in the past, as far as the database still knows:
+    /// those of each key in their order. Nothing was prepared, and nothing is changed.
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        let _ = past;
+        Err(Failure::Refused(format!(
+            "{} does not know afterwards in which order it installed versions; ask it while it \
+             is driven, by isolde run --white-box",
             self.name()
         )))
     }

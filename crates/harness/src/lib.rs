@@ -42,8 +42,8 @@ pub use address::{Address, Host};
 pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
 pub use clients::generate;
 pub use database::{
-    Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Session, SnapshotPoint,
-    Style,
+    Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Past, Session,
+    SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
 pub use evidence::{Evidence, Installed, VersionCounts, Versions};

@@ -4,12 +4,12 @@
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{connecting, described, failure};
-use super::recover::BinaryLog;
+use super::recover::{self, BinaryLog};
 use super::statements::Statements;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Needs, Request,
-    RequestKind, Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Installed, Needs,
+    Past, Request, RequestKind, Session,
 };
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, SslOpts};
@@ -369,6 +369,13 @@ impl Database for Mysql {
             ));
         }
         Ok(Box::new(BinaryLog::begin(&self.servers[0], &self.tables.registers)?))
+    }
+
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        if self.name == "TiDB" {
+            return Err(Failure::Refused("TiDB has no binary log to look into".to_owned()));
+        }
+        recover::recall(&self.servers[0], past)
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -10,14 +10,15 @@
 
 use super::driver::Server;
 use super::errors::described;
-use isolde_harness::{Evidence, Failure, Installed};
+use isolde_harness::{Evidence, Failure, Installed, Past};
 use mysql::binlog::events::{
     Event, EventData, QueryEvent, RotateEvent, RowsEventData, TableMapEvent,
 };
 use mysql::binlog::{EventType, row::BinlogRow, value::BinlogValue};
 use mysql::prelude::Queryable;
 use mysql::{BinlogDumpFlags, BinlogRequest, Conn, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Variables that decide what the log has, what they must be, and what to do about it. The
 /// last one matters to clusters alone.
@@ -51,8 +52,9 @@ pub(super) struct BinaryLog {
     server: Server,
     /// How the server tells us from its replicas.
     replica_id: u32,
-    /// The database and the table.
-    table: (String, String),
+    database: String,
+    /// Which tables are meant.
+    past: Past,
     file: String,
     /// The end of the last transaction that was read.
     position: u64,
@@ -77,7 +79,8 @@ impl BinaryLog {
         let mut log = BinaryLog {
             server: server.clone(),
             replica_id: replica_id(registers),
-            table: (database, registers.to_owned()),
+            database,
+            past: Past { table: Some(registers.to_owned()), slot: None },
             file,
             position,
         };
@@ -179,8 +182,42 @@ fn damaged(error: &std::io::Error) -> Failure {
     Failure::Refused(format!("cannot read the binary log: {error}"))
 }
 
+/// The versions of the past that the binary logs still have.
+pub(super) fn recall(server: &Server, past: &Past) -> Result<Vec<Installed>, Failure> {
+    let mut conn = server.connect()?;
+    check_variables(&mut conn)?;
+    let database: Option<String> =
+        conn.query_first("SELECT DATABASE()").map_err(|error| refusal(&error))?;
+    let oldest: Option<mysql::Row> =
+        conn.query_first("SHOW BINARY LOGS").map_err(|error| refusal(&error))?;
+    let mut log = BinaryLog {
+        server: server.clone(),
+        replica_id: replica_id("recall"),
+        database: database.unwrap_or_default(),
+        past: past.clone(),
+        file: oldest.and_then(|row| row.get(0)).unwrap_or_default(),
+        // Where the first event of a file is.
+        position: 4,
+    };
+    let mut tables: BTreeMap<String, Vec<Installed>> = BTreeMap::new();
+    log.read(&mut |table, installed| {
+        tables.entry(table.to_owned()).or_default().push(installed);
+    })?;
+    past.choose(tables)
+}
+
 impl Evidence for BinaryLog {
     fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
+        self.read(&mut |_, installed| found.push(installed))
+    }
+}
+
+/// Takes a version and the table it is of.
+type Take<'a> = dyn FnMut(&str, Installed) + 'a;
+
+impl BinaryLog {
+    /// Reads everything up to the present end of the log.
+    fn read(&mut self, take: &mut Take<'_>) -> Result<(), Failure> {
         let mut stream = self.events().map_err(|error| refusal(&error))?;
         let mut tables = HashMap::new();
         let mut txn = Vec::new();
@@ -189,24 +226,19 @@ impl Evidence for BinaryLog {
         stream.next().transpose().map_err(|error| refusal(&error))?;
         for event in stream {
             let event = event.map_err(|error| refusal(&error))?;
-            self.event(&event, &mut tables, &mut txn, found)?;
+            self.event(&event, &mut tables, &mut txn, take)?;
         }
         Ok(())
     }
-}
 
-/// Those tables that are ours, by the numbers that rows name them by.
-type Tables = HashMap<u64, TableMapEvent<'static>>;
-
-impl BinaryLog {
     /// Adds the rows of an event to their transaction, and that to what was found if the
     /// event ends it.
     fn event(
         &mut self,
         event: &Event,
         tables: &mut Tables,
-        txn: &mut Vec<Installed>,
-        found: &mut Vec<Installed>,
+        txn: &mut Vec<(Arc<str>, Installed)>,
+        take: &mut Take<'_>,
     ) -> Result<(), Failure> {
         let header = event.header();
         // Events that only one of the servers has say nothing about rows.
@@ -237,7 +269,7 @@ impl BinaryLog {
             }
         };
         if is_end {
-            found.append(txn);
+            txn.drain(..).for_each(|(table, installed)| take(&table, installed));
             self.position = u64::from(header.log_pos());
         }
         Ok(())
@@ -248,7 +280,7 @@ impl BinaryLog {
         event: &Event,
         kind: EventType,
         tables: &mut Tables,
-        txn: &mut Vec<Installed>,
+        txn: &mut Vec<(Arc<str>, Installed)>,
     ) -> Result<(), Failure> {
         let is_about_rows = matches!(
             kind,
@@ -265,14 +297,16 @@ impl BinaryLog {
         }
         match event.read_data().map_err(|error| damaged(&error))? {
             Some(EventData::TableMapEvent(table)) => {
-                let name = (table.database_name().into_owned(), table.table_name().into_owned());
-                if name == self.table {
-                    tables.insert(table.table_id(), table.into_owned());
+                let name = table.table_name();
+                if table.database_name() == self.database && self.past.is_wanted(&name) {
+                    let name = Arc::from(name);
+                    tables.insert(table.table_id(), (name, table.into_owned()));
                 }
             }
             Some(EventData::RowsEvent(rows)) => {
-                if let Some(table) = tables.get(&rows.table_id()) {
-                    installed(&rows, table, txn)?;
+                if let Some((name, table)) = tables.get(&rows.table_id()) {
+                    let versions = installed(&rows, table)?;
+                    txn.extend(versions.into_iter().map(|it| (Arc::clone(name), it)));
                 }
             }
             _ => {}
@@ -281,12 +315,15 @@ impl BinaryLog {
     }
 }
 
-/// Adds the versions that these rows are.
+/// Tables that are meant and their names, by the numbers that rows name them by.
+type Tables = HashMap<u64, (Arc<str>, TableMapEvent<'static>)>;
+
+/// The versions that these rows are.
 fn installed(
     rows: &RowsEventData<'_>,
     table: &TableMapEvent<'_>,
-    txn: &mut Vec<Installed>,
-) -> Result<(), Failure> {
+) -> Result<Vec<Installed>, Failure> {
+    let mut versions = Vec::new();
     for row in rows.rows(table) {
         let (before, after) = row.map_err(|error| damaged(&error))?;
         let version = match (&before, &after) {
@@ -296,11 +333,11 @@ fn installed(
             (Some(before), None) => number(before, 0).map(|key| Installed { key, value: None }),
             (None, None) => None,
         };
-        txn.push(version.ok_or_else(|| {
+        versions.push(version.ok_or_else(|| {
             Failure::Refused("expected a row of key and value in the binary log".to_owned())
         })?);
     }
-    Ok(())
+    Ok(versions)
 }
 
 fn number(row: &BinlogRow, column: usize) -> Option<u64> {

@@ -12,8 +12,8 @@ use super::tls::Tls;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::tls::OPTIONS;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Identity, Needs,
-    Request, RequestKind, Session, Snapshot, SnapshotPoint,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Identity, Installed,
+    Needs, Past, Request, RequestKind, Session, Snapshot, SnapshotPoint,
 };
 use postgres::{Client, Config};
 use std::net::SocketAddr;
@@ -319,6 +319,10 @@ impl Database for Postgres {
         let decoding = Decoding::begin(self.primary()?, &self.tables)?;
         self.is_asked.store(true, Ordering::Relaxed);
         Ok(Box::new(decoding))
+    }
+
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        recover::recall(self.primary()?, past)
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -13,8 +13,9 @@
 
 use super::errors::described;
 use crate::sql::Tables;
-use isolde_harness::{Evidence, Failure, Installed, Snapshot};
+use isolde_harness::{Evidence, Failure, Installed, Past, Snapshot};
 use postgres::Client;
+use std::collections::BTreeMap;
 
 /// Changes that are fetched at once; a transaction is never cut in two.
 const CHANGES_MAX: i32 = 20_000;
@@ -69,6 +70,11 @@ fn refusal(error: &postgres::Error) -> Failure {
     let advice = match code {
         "42501" => "; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION",
         "53400" => "; all replication slots are taken: raise max_replication_slots or drop one",
+        "42704" if error.to_string().contains("replication slot") => {
+            "; a slot keeps the log only from its creation on: create it before the run, by SELECT \
+             pg_create_logical_replication_slot('name', 'test_decoding')"
+        }
+        "55000" => "; the slot must belong to this database and have the plugin test_decoding",
         "58P01" | "42704" => {
             "; the output plugin test_decoding is missing: it comes with the server's contrib \
              programs"
@@ -97,6 +103,43 @@ impl Evidence for Decoding {
         }
         Ok(())
     }
+}
+
+/// The versions of the past that a slot has kept. They stay in it.
+pub(super) fn recall(mut client: Client, past: &Past) -> Result<Vec<Installed>, Failure> {
+    let Some(slot) = &past.slot else {
+        return Err(Failure::Refused(
+            "expected --slot: PostgreSQL keeps its log for those who asked before the run, by \
+             SELECT pg_create_logical_replication_slot('name', 'test_decoding'); without one, use \
+             isolde run --white-box"
+                .to_owned(),
+        ));
+    };
+    client.batch_execute("SET statement_timeout = 0").map_err(|error| refusal(&error))?;
+    let rows = client
+        .query(
+            "SELECT data FROM pg_logical_slot_peek_changes($1, NULL, NULL, \
+             'skip-empty-xacts', '1', 'include-xids', '0')",
+            &[slot],
+        )
+        .map_err(|error| refusal(&error))?;
+    let mut tables: BTreeMap<String, Vec<Installed>> = BTreeMap::new();
+    for row in &rows {
+        let line: &str = row.try_get(0).map_err(|error| refusal(&error))?;
+        // Such as `table public.isolde_1_registers: INSERT: key[bigint]:5 value[bigint]:12`.
+        let Some((table, change)) =
+            line.strip_prefix("table ").and_then(|rest| rest.split_once(": "))
+        else {
+            continue;
+        };
+        let name = table.split_once('.').map_or(table, |(_, name)| name);
+        if past.is_wanted(name)
+            && let Some(installed) = installed(change)
+        {
+            tables.entry(name.to_owned()).or_default().push(installed);
+        }
+    }
+    past.choose(tables)
 }
 
 /// The version that a change installed, such as `UPDATE: key[bigint]:5 value[bigint]:12`.

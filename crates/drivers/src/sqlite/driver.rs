@@ -8,15 +8,15 @@
 //! Without a path a file in the folder for temporary files is used, and removed.
 
 use super::errors::failure;
-use super::recover::Numbered;
+use super::recover::{Numbered, Places};
 use crate::Target;
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
-    Needs, Request, RequestKind, Session, SnapshotPoint,
+    Identity, Needs, Request, RequestKind, Session, SnapshotPoint,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How SQLite is reached.
@@ -54,6 +54,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             SnapshotPoint::FirstRequest,
         )],
         tables: Tables::default(),
+        is_asked: AtomicBool::new(false),
     };
     // A path that cannot be opened, or is no database, shows now.
     let connection = database.connection()?;
@@ -84,6 +85,8 @@ struct Sqlite {
     endpoints: Vec<Endpoint>,
     claims: Vec<Claim>,
     tables: Tables,
+    /// Whether evidence is asked for: then sessions tell their snapshots.
+    is_asked: AtomicBool,
 }
 
 /// Names of the tables; empty if there are none.
@@ -176,11 +179,16 @@ impl Database for Sqlite {
     fn connect(&self, _endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
         let connection = self.connection()?;
         connection.set_prepared_statement_cache_capacity(32);
-        Ok(Box::new(SqliteSession { connection, statements: Statements::new(&self.tables) }))
+        let is_asked = self.is_asked.load(Ordering::Relaxed);
+        let places = is_asked.then(|| Places::new(&self.tables.registers));
+        let statements = Statements::new(&self.tables);
+        Ok(Box::new(SqliteSession { connection, statements, places }))
     }
 
     fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
-        Ok(Box::new(Numbered::begin(self.connection()?, &self.tables.registers)?))
+        let numbered = Numbered::begin(self.connection()?, &self.tables.registers)?;
+        self.is_asked.store(true, Ordering::Relaxed);
+        Ok(Box::new(numbered))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
@@ -250,6 +258,8 @@ impl Statements {
 struct SqliteSession {
     connection: Connection,
     statements: Statements,
+    /// What is told about snapshots, if anything is.
+    places: Option<Places>,
 }
 
 impl SqliteSession {
@@ -263,7 +273,7 @@ impl SqliteSession {
     }
 
     fn answer(&self, request: &Request) -> Result<Answer, rusqlite::Error> {
-        let Self { connection, statements } = self;
+        let Self { connection, statements, .. } = self;
         Ok(match *request {
             Request::Read { key } => {
                 let mut read = connection.prepare_cached(&statements.read)?;
@@ -379,11 +389,24 @@ fn elements(text: &str) -> Vec<u64> {
 
 impl Session for SqliteSession {
     fn begin(&mut self, _access: Access) -> Result<(), Failure> {
+        if let Some(places) = &mut self.places {
+            places.before = None;
+        }
         self.connection.execute_batch("BEGIN").map_err(|error| self.failed(&error))
     }
 
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
+        if let Some(places) = &mut self.places
+            && let Err(error) = places.look(&self.connection)
+        {
+            return Err(self.failed(&error));
+        }
         self.answer(request).map_err(|error| self.failed(&error))
+    }
+
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        let Some(places) = &self.places else { return Ok(Identity::default()) };
+        places.identity(&self.connection).map_err(|error| self.failed(&error))
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -196,8 +196,7 @@ fn numbers(content: &[u8]) -> Result<Vec<u64>, &'static str> {
 /// `k1..9`, `v1..9` or `m7:3`.
 fn condition(word: &[u8]) -> Result<About, &'static str> {
     const CONDITION: &str = "a condition, such as k1..9, v1..9 or m7:3";
-    let (&letter, rest) =
-        word.split_first().filter(|it| b"kvm".contains(it.0)).ok_or(CONDITION)?;
+    let (&letter, rest) = word.split_first().filter(|it| b"kvm".contains(it.0)).ok_or(CONDITION)?;
     let between: &[u8] = if letter == b'm' { b":" } else { b".." };
     let (first, second) = pair(rest, between).ok_or(CONDITION)?;
     let (first, second) = (whole(first)?, whole(second)?);
