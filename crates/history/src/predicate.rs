@@ -177,6 +177,19 @@ impl History {
         }
     }
 
+    /// The keys of rows that an update by condition replaced, where it lists none: those of
+    /// the writes and deletes directly behind it.
+    pub fn replaced(&self, op: OpId) -> impl Iterator<Item = KeyId> {
+        let lists_none = || self.predicate(op).rows.iter().all(|row| !row.matched);
+        let is_update = self.op(op).kind == OpKind::PredicateUpdate && lists_none();
+        let end = self.op_range(self.txn_of(op)).end;
+        let behind = op.0 + 1..if is_update { end } else { 0 };
+        behind
+            .map(|op| self.op(OpId(op)))
+            .take_while(|op| matches!(op.kind, OpKind::Write | OpKind::Delete))
+            .map(|op| op.key)
+    }
+
     /// What a version of a key adds to an operation by condition; see [`History::meets`].
     pub fn share(&self, predicate: &Predicate, key: KeyId, write: Option<OpId>) -> Option<Share> {
         if !self.meets(&predicate.condition, key, write)? {
@@ -191,6 +204,13 @@ impl History {
 }
 
 impl Predicate {
+    /// Rows that are reads of their keys: those returned, and of a range of keys all that
+    /// are listed.
+    pub fn item_rows(&self) -> impl Iterator<Item = &PredicateRow> {
+        let all = self.condition.is_range();
+        self.rows.iter().filter(move |row| row.matched || all)
+    }
+
     /// Aggregate and condition as the native text format writes them.
     pub fn display<'a>(&'a self, values: &'a Values) -> impl fmt::Display + 'a {
         fmt::from_fn(move |out| {
@@ -210,6 +230,11 @@ impl Predicate {
 }
 
 impl Condition {
+    /// Whether it is about keys alone, so that all keys that meet it can be listed.
+    pub const fn is_range(&self) -> bool {
+        matches!(self, Condition::All | Condition::KeyRange { .. })
+    }
+
     /// Whether a row meets the condition; `None` if that cannot be told from its
     /// key, its value and the given columns.
     pub fn holds(
