@@ -8,6 +8,7 @@
 pub mod format;
 
 mod builder;
+mod condition_sql;
 mod error;
 mod history;
 mod index;
