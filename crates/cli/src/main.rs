@@ -19,6 +19,7 @@ mod lint;
 mod matrix;
 mod output;
 mod progress;
+mod recover;
 mod report;
 mod reports;
 mod run;
@@ -48,6 +49,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Tell which anomalies each isolation setting of a database prevents
     Matrix(matrix::Arguments),
+    /// Ask a database for the order of versions of a history that was recorded before
+    Recover(recover::Arguments),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
     /// Tell why levels are violated, as arguments with everything they follow from
@@ -81,6 +84,7 @@ isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde matrix                       which anomalies each isolation setting of it prevents
+  isolde recover URL FILE             ask a database for the order of a history's versions
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde explain FILE                 why levels are violated, step by step
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Recover(arguments)) => recover::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Report(arguments)) => report::run(&arguments),
         Some(Command::Serve(arguments)) => serve::run(&arguments),

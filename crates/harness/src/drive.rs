@@ -4,9 +4,10 @@
 //! plan. A session whose connection broke is over too; the client connects again, as a
 //! new session. What ends the run early is kept in the log like everything else.
 
-use crate::database::{Access, Claim, Database, Failure, Request, Session, Style};
+use crate::database::{Access, Claim, Database, Failure, Session, Style};
 use crate::evidence::{Evidence, VersionCounts, Versions};
 use crate::recorder::{Log, SessionLog};
+use crate::request::Request;
 use crate::workload::{Client, Workload};
 use isolde_history::Interval;
 use std::fmt;
@@ -44,6 +45,7 @@ pub struct Progress {
     committed: AtomicU64,
     aborted: AtomicU64,
     unknown: AtomicU64,
+    snapshots: AtomicU64,
     told: Mutex<Option<Result<VersionCounts, String>>>,
 }
 
@@ -66,6 +68,11 @@ impl Progress {
             aborted: self.aborted.load(Ordering::Relaxed),
             unknown: self.unknown.load(Ordering::Relaxed),
         }
+    }
+
+    /// How many transactions and requests the database told the snapshot of.
+    pub fn snapshots(&self) -> u64 {
+        self.snapshots.load(Ordering::Relaxed)
     }
 
     /// What the database told of its versions, or why it stopped; `None` if it was not
@@ -349,6 +356,11 @@ impl Connection<'_> {
         )))
     }
 
+    /// Whether the database is asked for more than answers.
+    fn asked(&self) -> Option<()> {
+        self.drive.evidence.is_some().then_some(())
+    }
+
     fn count(&self, failure: &Failure) {
         let counter = match failure {
             Failure::Unknown(_) => &self.drive.progress.unknown,
@@ -379,12 +391,26 @@ impl Connection<'_> {
             match answer {
                 Ok(answer) => {
                     log.answered(request, &answer, interval);
+                    if let Some(snapshot) = self.asked().and_then(|()| session.snapshot()) {
+                        log.executed_on(&snapshot);
+                        self.drive.progress.snapshots.fetch_add(1, Ordering::Relaxed);
+                    }
                     self.client.saw(request, &answer);
                 }
                 Err(failure) => {
                     log.unanswered(request, interval);
                     return self.failed(log, &failure, interval);
                 }
+            }
+        }
+        if self.asked().is_some() {
+            match session.identity() {
+                Ok(identity) => {
+                    log.identity(&identity);
+                    let told = u64::from(identity.snapshot.is_some());
+                    self.drive.progress.snapshots.fetch_add(told, Ordering::Relaxed);
+                }
+                Err(failure) => return self.failed(log, &failure, interval),
             }
         }
         if let Err(error) = log.before_commit() {

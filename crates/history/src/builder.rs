@@ -12,20 +12,31 @@ use crate::history::{
 };
 use crate::lists::Lists;
 use crate::predicate::Predicate;
+use crate::snapshot::{self, NO_NUMBER, NO_SNAPSHOT, Snapshot};
 use crate::value::{Value, Values};
 use hashbrown::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+mod columns;
+pub(crate) use columns::set;
+use columns::{counting_sort, gather, offsets, pad, permute};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DraftTxn(u32);
 
+impl DraftTxn {
+    pub(crate) fn index(self) -> u32 {
+        self.0
+    }
+}
+
 /// Collects a history. See the module's documentation.
 #[derive(Default)]
 pub struct HistoryBuilder {
-    columns: Columns,
+    pub(crate) columns: Columns,
     /// Keys whose name is a natural number below [`DENSE_KEYS_MAX`].
     dense_keys: Vec<u32>,
     sparse_keys: HashMap<Value, KeyId>,
@@ -35,6 +46,8 @@ pub struct HistoryBuilder {
     runs: Vec<(u32, u32)>,
     lists: Lists,
     total: Option<Vec<DraftTxn>>,
+    /// Where each snapshot is in the table.
+    pub(crate) snapshot_places: HashMap<Snapshot, u32>,
     position: u32,
     memory_max: Option<usize>,
     /// Whether the columns came sorted and complete.
@@ -435,7 +448,8 @@ impl HistoryBuilder {
             + self.lists.memory()
             + self.txn_sessions.capacity() * 64
             + self.columns.rows.capacity() * 12
-            + self.columns.predicates.len() * 96
+            + self.columns.predicates.len() * 112
+            + 2 * self.columns.snapshots.memory()
     }
 
     fn lay_out_lists(&mut self) {
@@ -469,7 +483,7 @@ impl HistoryBuilder {
         self.runs = Vec::new();
         self.txn_sessions = Vec::new();
 
-        if !columns.rows.is_empty() {
+        if !columns.rows.is_empty() || !columns.snapshots.of_ops.is_empty() {
             let mut moved = vec![0u32; op_count as usize];
             let finals = ranges.iter().flat_map(|&(start, end)| start..end);
             for (new, old) in finals.enumerate() {
@@ -479,6 +493,7 @@ impl HistoryBuilder {
                 row.0 = OpId(moved[row.0.index()]);
             }
             columns.rows.sort_by_key(|row| row.0);
+            snapshot::move_ops(columns, &moved);
         }
         pad(&mut columns.op_invoked, op_count as usize, ALWAYS);
         pad(&mut columns.op_completed, op_count as usize, NEVER);
@@ -519,64 +534,8 @@ fn permute_txns(columns: &mut Columns, order: &[u32]) {
     permute(&mut columns.begun, order, NEVER);
     permute(&mut columns.committing, order, ALWAYS);
     permute(&mut columns.timestamps, order, None);
-}
-
-/// Sets one place of a column that exists only where something was said.
-fn set<T: Clone>(column: &mut Vec<T>, index: u32, value: T, missing: T) {
-    let index = index as usize;
-    if column.len() <= index {
-        column.resize(index + 1, missing);
-    }
-    column[index] = value;
-}
-
-fn pad<T: Clone>(column: &mut Vec<T>, length: usize, missing: T) {
-    if !column.is_empty() {
-        column.resize(length, missing);
-    }
-}
-
-/// Where each group starts when `items` are grouped.
-fn offsets<T>(groups: usize, items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
-    let mut starts = vec![0u32; groups + 1];
-    for item in items {
-        starts[group(item) + 1] += 1;
-    }
-    for index in 0..groups {
-        starts[index + 1] += starts[index];
-    }
-    starts
-}
-
-/// The indices of `items`, grouped, otherwise in their order.
-fn counting_sort<T>(starts: &[u32], items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
-    let mut next = starts.to_vec();
-    let mut order = vec![0u32; items.len()];
-    for (index, item) in items.iter().enumerate() {
-        let slot = &mut next[group(item)];
-        order[*slot as usize] = index as u32;
-        *slot += 1;
-    }
-    order
-}
-
-fn gather<T: Copy>(column: &mut Vec<T>, ranges: &[(u32, u32)]) {
-    if column.is_empty() {
-        return;
-    }
-    let mut gathered = Vec::with_capacity(column.len());
-    for &(start, end) in ranges {
-        gathered.extend_from_slice(&column[start as usize..end as usize]);
-    }
-    *column = gathered;
-}
-
-fn permute<T: Copy>(column: &mut Vec<T>, order: &[u32], missing: T) {
-    if column.is_empty() {
-        return;
-    }
-    pad(column, order.len(), missing);
-    *column = order.iter().map(|&old| column[old as usize]).collect();
+    permute(&mut columns.snapshots.numbers, order, NO_NUMBER);
+    permute(&mut columns.snapshots.of_txns, order, NO_SNAPSHOT);
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod format;
 
 mod builder;
+mod condition_sql;
 mod error;
 mod history;
 mod index;
@@ -15,6 +16,7 @@ mod lists;
 mod operation;
 mod part;
 mod predicate;
+mod snapshot;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -33,7 +35,8 @@ pub use index::{
     SeveralOrigins, Version, VersionConflict, VersionEvidence, VersionStep,
 };
 pub use part::{Part, Selection};
-pub use predicate::{Condition, Predicate, PredicateRow};
+pub use predicate::{Aggregate, Condition, Function, Predicate, PredicateRow, Share};
+pub use snapshot::Snapshot;
 pub use source::Source;
 pub use tree::Tree;
 pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -474,7 +474,7 @@ fn predicate(builder: &mut HistoryBuilder, condition: Form<'_>, rows: Form<'_>) 
             matched: true,
         });
     }
-    Predicate { condition, rows: returned }
+    Predicate { condition, rows: returned, aggregate: None }
 }
 
 fn modulo(condition: Form<'_>) -> Option<Condition> {
