@@ -396,7 +396,10 @@ impl Connection<'_> {
                 log.committed(interval);
                 Ok(Ended::Committed)
             }
-            Err(failure) => self.failed(log, &failure, interval),
+            Err(failure) => {
+                log.unanswered_whole(requests, interval);
+                self.failed(log, &failure, interval)
+            }
         }
     }
 
