@@ -226,12 +226,8 @@ impl Session {
     /// A request is about to be made.
     pub fn start(&self) -> Start {
         // The bound first: a heartbeat that sees the session idle tells a time before this one.
-        let _ = self.bound.compare_exchange(
-            IDLE,
-            self.answered,
-            Ordering::SeqCst,
-            Ordering::SeqCst,
-        );
+        let _ =
+            self.bound.compare_exchange(IDLE, self.answered, Ordering::SeqCst, Ordering::SeqCst);
         Start(self.shared.clock.now())
     }
 
@@ -292,7 +288,8 @@ impl Session {
             self.txn += 1;
         }
         let completed = if kind == frame::LOST { i64::MAX } else { now };
-        let event = frame::Event { kind, client: self.client, txn: self.txn, start: start.0, completed };
+        let event =
+            frame::Event { kind, client: self.client, txn: self.txn, start: start.0, completed };
         let named = if rows.is_empty() { Vec::new() } else { self.shared.wire()?.named(rows)? };
         event.write(&mut self.pending, &named);
         self.answered = now;

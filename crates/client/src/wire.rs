@@ -179,9 +179,8 @@ impl Answers {
     /// what was written.
     pub(crate) fn wait_for(&self, sent: u64) -> io::Result<()> {
         let state = self.state.lock().map_err(|_| crate::broken())?;
-        let waiting = |state: &mut State| {
-            state.taken < sent && state.refusal.is_none() && !state.is_over
-        };
+        let waiting =
+            |state: &mut State| state.taken < sent && state.refusal.is_none() && !state.is_over;
         let (state, timeout) = self
             .changed
             .wait_timeout_while(state, PATIENCE, waiting)

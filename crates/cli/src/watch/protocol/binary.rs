@@ -140,7 +140,7 @@ impl Reader {
         sink.event(client, txn, kind, interval, &rows)
     }
 
-    fn row<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Row<'a>, String> {
+    fn row<'row, 'frame: 'row>(&'row self, frame: &mut Frame<'frame>) -> Result<Row<'row>, String> {
         let table = self.known_name(frame.varint()?)?;
         let key = frame.scalar()?;
         if key == Scalar::Absent {
@@ -204,7 +204,9 @@ impl<'a> Frame<'a> {
                 Ok(Scalar::Integer(if number & 1 == 0 { magnitude } else { !magnitude }))
             }
             2 => Ok(Scalar::Text(self.text()?)),
-            other => Err(format!("expected nothing (0), a number (1) or a text (2), found {other}")),
+            other => {
+                Err(format!("expected nothing (0), a number (1) or a text (2), found {other}"))
+            }
         }
     }
 }

@@ -100,12 +100,7 @@ impl Reader {
         }
     }
 
-    fn hello(
-        &mut self,
-        line: &Line<'_>,
-        bytes: &[u8],
-        sink: &mut dyn Sink,
-    ) -> Result<(), String> {
+    fn hello(&mut self, line: &Line<'_>, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
         let wanted = format!("trace {VERSION}");
         if line.isolde.as_deref() != Some(&wanted) {
             return Err(format!(

@@ -6,6 +6,7 @@
 
 mod binary;
 mod json;
+pub(super) mod write;
 
 use isolde_history::{Interval, NEVER, Time};
 
@@ -110,12 +111,8 @@ pub(super) enum Form {
 struct Unit(i64);
 
 impl Unit {
-    const ALL: [(&'static str, Unit); 4] = [
-        ("ns", Unit(1)),
-        ("us", Unit(1000)),
-        ("ms", Unit(1_000_000)),
-        ("s", Unit(1_000_000_000)),
-    ];
+    const ALL: [(&'static str, Unit); 4] =
+        [("ns", Unit(1)), ("us", Unit(1000)), ("ms", Unit(1_000_000)), ("s", Unit(1_000_000_000))];
 
     fn time(self, number: i64) -> Result<Time, String> {
         let time = number.checked_mul(self.0).filter(|&time| time != NEVER && time != Time::MIN);
