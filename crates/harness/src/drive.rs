@@ -258,6 +258,7 @@ impl Connection<'_> {
             let mut log = self.drive.log.session(name, self.drive.claim.snapshot)?;
             let mut is_connected = true;
             while is_connected && !self.is_over() {
+                log.ready();
                 self.client.plan(&mut requests);
                 let ended = match self.drive.database.style() {
                     Style::Interactive => self.interactive(&mut *session, &mut log, &requests),

@@ -19,6 +19,10 @@ pub trait Observer: Send + Sync {
 
 /// Looks on at one session. When it is dropped, the session is over.
 pub trait SessionObserver: Send {
+    /// The session is about to begin a transaction, and holds nothing that others wait for: an
+    /// observer may let it wait.
+    fn ready(&mut self) {}
+
     /// A transaction began.
     fn begun(&mut self, interval: Interval);
 

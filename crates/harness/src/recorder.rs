@@ -190,6 +190,13 @@ impl SessionLog<'_> {
         self.log.now()
     }
 
+    /// A transaction is about to begin.
+    pub fn ready(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.ready();
+        }
+    }
+
     /// A transaction began.
     pub fn begin(&mut self, interval: Interval) {
         if let Some(observer) = &mut self.observer {

@@ -14,6 +14,7 @@
 //! | `pipeline.rs` | buffers for each client, merged up to a watermark |
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
 //! | `finding.rs`, `counters.rs` | what comes out |
+//! | `rounds.rs` | the complete checker, on finished parts |
 //!
 //! Nothing here prints, reads a clock or opens anything.
 
@@ -22,6 +23,7 @@ mod counters;
 mod finding;
 mod pipeline;
 mod profile;
+mod rounds;
 mod trace;
 mod verifier;
 
@@ -32,6 +34,7 @@ pub use finding::{
 };
 pub use pipeline::{Pipeline, PipelineOptions, Room};
 pub use profile::{Certifier, Dml, Granularity, Locks, Profile, ProfileError, Reads, Writers};
+pub use rounds::{EXACT_LEVELS, RoundCounts, Rounds, RoundsOptions};
 pub use trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };

@@ -9,6 +9,7 @@ mod linearizable;
 mod metamorphic;
 mod operational;
 mod parts;
+mod rounds;
 mod searches;
 mod support;
 mod witnesses;

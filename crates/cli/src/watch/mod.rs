@@ -5,11 +5,14 @@
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
 //! | `listen.rs`, `protocol`, `stream.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
+//! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
 //! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
 //! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
 
+mod complete;
+mod fence;
 mod file;
 mod hub;
 mod listen;
@@ -30,11 +33,12 @@ use crate::exit::{Failure, Status};
 use crate::run::{self, faults};
 use crate::{limits, say, workload};
 use hub::Hub;
-use isolde::online::{Content, Options, PipelineOptions, Time, Verifier};
+use isolde::Level;
+use isolde::online::{Content, EXACT_LEVELS, Options, PipelineOptions, Time, Verifier};
 use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::{Address, Workload};
 use listen::{ListenAddress, Listener, parse_address};
-use monitor::{Clock, Monitor, Setting};
+use monitor::{Clock, Completing, Monitor, Setting};
 use profile::NamedProfile;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -110,6 +114,10 @@ pub(crate) struct Arguments {
     /// How much older than the latest events those of a new client may be
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "100ms")]
     slack: Duration,
+    /// Also decide this level completely, in rounds: strict-serializable or
+    /// strong-snapshot-isolation
+    #[arg(long, value_name = "LEVEL", value_parser = parse_complete)]
+    complete: Option<Level>,
     /// Show a live page and metrics on this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
@@ -133,6 +141,17 @@ pub(crate) struct Arguments {
 enum Initial {
     Absent,
     Unknown,
+}
+
+/// Between two instants at which no session is in a transaction.
+const FENCE_EVERY: Duration = Duration::from_secs(1);
+
+fn parse_complete(name: &str) -> Result<Level, String> {
+    let known = Level::parse(name).filter(|level| EXACT_LEVELS.contains(level));
+    known.ok_or_else(|| {
+        let names = EXACT_LEVELS.map(Level::name).join(" or ");
+        format!("expected {names}, found `{name}`")
+    })
 }
 
 const AFTER_HELP: &str = "\
@@ -197,7 +216,7 @@ impl Watch<'_> {
         profile: &NamedProfile,
         clock: Clock,
         initial: Initial,
-    ) -> (Monitor, Arc<Setting>) {
+    ) -> Monitor {
         {
             let mut status = self.status.lock().expect("nobody else is there yet");
             status.title = title;
@@ -222,7 +241,9 @@ impl Watch<'_> {
             told_max: self.arguments.explain,
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
-        (Monitor::new(Arc::clone(&setting), clock, verifier, options), setting)
+        let completing =
+            self.arguments.complete.map(|level| Completing { level, unwritten, drift });
+        Monitor::new(setting, clock, verifier, options, completing)
     }
 
     fn folder(&self) -> PathBuf {
@@ -304,13 +325,14 @@ impl Watch<'_> {
             Clock::Read(Box::new(move || log.now()))
         };
         let title = format!("{} {}, {}", database.name(), database.version(), claim.isolation);
-        let (monitor, _) = self.monitor(title, &profile, clock, Initial::Absent);
+        let monitor = self.monitor(title, &profile, clock, Initial::Absent);
         let driving = target::Driving {
             claim: &claim,
             workload: &workload,
             faults: arguments.faults.plan(parameters.seed),
             duration: arguments.duration,
             is_counted: arguments.workload.is_counted(),
+            fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
             stop: &self.stop,
         };
         let fed = self.while_fed(monitor, || Ok(driving.run(database.as_ref(), &log)));
@@ -342,7 +364,7 @@ impl Watch<'_> {
         say(&format!("isolde: watch: listening on {place}"));
         let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
         let title = format!("traces sent to {place}");
-        let (monitor, _) = self.monitor(title, &profile, clock, Initial::Unknown);
+        let monitor = self.monitor(title, &profile, clock, Initial::Unknown);
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.stop, deadline, self.arguments.connections);
@@ -369,7 +391,7 @@ impl Watch<'_> {
         let profile = self.needed_profile()?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
-        let (monitor, _) = self.monitor(names.join(", "), &profile, clock, Initial::Unknown);
+        let monitor = self.monitor(names.join(", "), &profile, clock, Initial::Unknown);
         self.while_fed(monitor, || file::feed(paths, &self.hub, &self.stop))?;
         Ok(self.outcome(false))
     }

@@ -1,12 +1,14 @@
 //! The watch itself: takes events from all inboxes, has them verified, and tells what is found.
 
+use super::complete::complete;
 use super::hub::{Hub, KEEPER, State};
 use super::opinion::opinion;
 use super::status::{STORIES_MAX, Status, Told, memory};
 use super::story::Story;
 use super::voice::Voice;
 use super::window::Window;
-use isolde::online::{ALWAYS, Batch, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier};
+use isolde::Level;
+use isolde::online::{ALWAYS, Batch, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier};
 use isolde_history::History;
 use isolde_history::format;
 use std::collections::HashSet;
@@ -22,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const STATUS_PAUSE: Duration = Duration::from_millis(100);
 /// Clients that hold up everything while inboxes are full, for so long, are set aside.
 const BLOCKED_MAX: Duration = Duration::from_secs(2);
+/// Batches that the complete checker may be behind.
+const BATCHES_MAX: usize = 4096;
 
 /// Whose time it is.
 pub(super) enum Clock {
@@ -76,6 +80,17 @@ pub(super) struct Monitor {
     rate: Rate,
     violations: u64,
     parts: Option<SyncSender<Part>>,
+    /// What the complete checker decides, and where it gets its events.
+    completing: Option<Completing>,
+    rounds: Option<SyncSender<Batch>>,
+}
+
+/// What the complete checker is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Completing {
+    pub(super) level: Level,
+    pub(super) unwritten: Option<Content>,
+    pub(super) drift: Time,
 }
 
 /// Operations a second, over the last seconds.
@@ -91,6 +106,7 @@ impl Monitor {
         clock: Clock,
         verifier: Verifier,
         options: PipelineOptions,
+        completing: Option<Completing>,
     ) -> Monitor {
         let mut pipeline = Pipeline::new(options);
         pipeline.open(KEEPER, ALWAYS);
@@ -111,6 +127,8 @@ impl Monitor {
             rate: Rate { operations: 0, at: now, rate: 0.0 },
             violations: 0,
             parts: None,
+            completing,
+            rounds: None,
         }
     }
 
@@ -121,6 +139,12 @@ impl Monitor {
         let setting = Arc::clone(&self.setting);
         std::thread::scope(|scope| {
             scope.spawn(|| judge(&setting, receiver));
+            if let Some(Completing { level, unwritten, drift }) = self.completing {
+                let (sender, receiver) = sync_channel(BATCHES_MAX);
+                self.rounds = Some(sender);
+                let setting = Arc::clone(&self.setting);
+                scope.spawn(move || complete(level, unwritten, drift, &setting, receiver));
+            }
             let mut next = Instant::now();
             loop {
                 let is_last = are_sources_done.load(Ordering::Acquire);
@@ -140,8 +164,8 @@ impl Monitor {
             }
             self.verifier.finish();
             self.find();
-            // The judge ends when nobody can ask any more.
-            self.parts = None;
+            // The others end when nobody can ask them any more.
+            (self.parts, self.rounds) = (None, None);
         });
         self.count(Instant::now());
         self.setting.status().is_over = true;
@@ -198,6 +222,12 @@ impl Monitor {
         }
         if self.origin.is_none() {
             self.origin = self.merged.events.first().map(|event| event.interval.invoked);
+        }
+        if let Some(rounds) = &self.rounds
+            && !self.merged.events.is_empty()
+        {
+            // A checker that is too slow holds up the watch, and that the clients.
+            let _ = rounds.send(self.merged.clone());
         }
         self.window.keep(&self.merged);
         self.verifier.take(&self.merged, watermark);

@@ -3,6 +3,7 @@
 //! Registers are rows of the table `registers`, lists those of `lists`. A list is known by
 //! its last element: elements are unique, so the last one tells which append it was.
 
+use super::fence::{Fence, Passage};
 use super::hub::{Hub, Producer};
 use super::voice::Voice;
 use isolde::online::{
@@ -29,6 +30,7 @@ pub(super) struct Tap {
     pub(super) hub: Arc<Hub>,
     /// Once it is set, no session is held back.
     pub(super) is_over: Arc<AtomicBool>,
+    pub(super) fence: Arc<Fence>,
     /// Is told what happens beside the transactions.
     pub(super) voice: Arc<Voice>,
 }
@@ -38,6 +40,7 @@ impl Observer for Tap {
         Box::new(SessionTap {
             producer: self.hub.open(&format!("session {number} ({endpoint})"), now),
             is_over: Arc::clone(&self.is_over),
+            fence: Fence::enter(&self.fence),
             txn: 0,
             cells: Vec::new(),
             places: HashMap::new(),
@@ -56,6 +59,7 @@ impl Observer for Tap {
 struct SessionTap {
     producer: Producer,
     is_over: Arc<AtomicBool>,
+    fence: Passage,
     txn: u64,
     cells: Vec<Cell>,
     places: HashMap<(&'static str, u64), Place>,
@@ -65,10 +69,12 @@ struct SessionTap {
 }
 
 impl SessionObserver for SessionTap {
+    fn ready(&mut self) {
+        self.producer.hub().wait_for_room(&self.is_over);
+        self.fence.pass(&self.is_over);
+    }
+
     fn begun(&mut self, interval: Interval) {
-        // Between transactions a session holds nothing that others may wait for.
-        let hub = Arc::clone(self.producer.hub());
-        hub.wait_for_room(&self.is_over);
         self.txn += 1;
         self.event(EventKind::Begin, interval);
     }
@@ -215,7 +221,7 @@ mod tests {
         let hub = Arc::new(Hub::new());
         let is_over = Arc::new(AtomicBool::new(false));
         let voice = Arc::new(Voice::new(true, None).expect("it writes nowhere"));
-        let tap = Tap { hub: Arc::clone(&hub), is_over, voice };
+        let tap = Tap { hub: Arc::clone(&hub), is_over, fence: Arc::default(), voice };
         let mut session = tap.session(1, "here", 5);
         let at = |invoked, completed| Interval { invoked, completed };
         session.begun(at(10, 11));

@@ -1,5 +1,6 @@
 //! A database that is driven and watched: as `isolde run` drives it, with a tap.
 
+use super::fence::Fence;
 use super::tap::Tap;
 use crate::exit::Failure;
 use crate::run::prefix;
@@ -20,6 +21,8 @@ pub(super) struct Driving<'a> {
     pub(super) duration: Option<Duration>,
     /// Whether the number of transactions ends it.
     pub(super) is_counted: bool,
+    /// Puts all sessions between transactions this often.
+    pub(super) fence: Option<(&'a Fence, Duration)>,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -73,6 +76,10 @@ impl Driving<'_> {
                 let is_done = &is_done;
                 scope.spawn(move || plan.carry_out(database, log, is_done))
             });
+            if let Some((fence, every)) = self.fence {
+                let is_done = &is_done;
+                scope.spawn(move || fence.keep(every, is_done));
+            }
             let driven = drive.run();
             is_done.store(true, Ordering::Relaxed);
             let mut ended_by = driven.err().map(|error| error.to_string());
