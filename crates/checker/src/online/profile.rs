@@ -22,12 +22,14 @@ pub enum Reads {
     Begin,
     /// All cells of a transaction at one instant of its first request after the begin.
     FirstRequest,
+    /// All cells of a transaction at one instant of its first read without a lock.
+    FirstRead,
 }
 
 impl Reads {
     /// Whether all reads of a transaction have one instant.
     pub const fn is_transactional(self) -> bool {
-        matches!(self, Reads::Begin | Reads::FirstRequest)
+        matches!(self, Reads::Begin | Reads::FirstRequest | Reads::FirstRead)
     }
 }
 

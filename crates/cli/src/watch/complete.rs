@@ -57,7 +57,8 @@ impl Deciding<'_> {
             Ok(Verdict::Satisfied(_)) => {}
             Ok(Verdict::Violated(violated)) => {
                 let anomaly = violated.anomalies.first().map_or("", |found| found.kind.name());
-                let text = format!("the complete checker: round {round} violates {name} ({anomaly})");
+                let text =
+                    format!("the complete checker: round {round} violates {name} ({anomaly})");
                 self.setting.voice.note("round", &text);
                 let mut status = self.setting.status();
                 *status.violations.entry(name).or_default() += 1;

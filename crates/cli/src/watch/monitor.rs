@@ -8,7 +8,9 @@ use super::story::Story;
 use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
-use isolde::online::{ALWAYS, Batch, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier};
+use isolde::online::{
+    ALWAYS, Batch, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier,
+};
 use isolde_history::History;
 use isolde_history::format;
 use std::collections::HashSet;
