@@ -316,8 +316,13 @@ impl Watch<'_> {
         };
         arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let tap =
-            Arc::new(Tap { hub: Arc::clone(&self.hub), is_over, voice: Arc::clone(&self.voice) });
+        let fence: Arc<fence::Fence> = Arc::default();
+        let tap = Arc::new(Tap {
+            hub: Arc::clone(&self.hub),
+            is_over,
+            fence: Arc::clone(&fence),
+            voice: Arc::clone(&self.voice),
+        });
         let log = Arc::new(target::log(arguments.log.as_deref(), Arc::clone(&tap))?);
         target::prepare(database.as_mut(), &workload)?;
         let clock = {

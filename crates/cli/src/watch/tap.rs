@@ -43,6 +43,7 @@ impl Observer for Tap {
             fence: Fence::enter(&self.fence),
             txn: 0,
             cells: Vec::new(),
+            unanswered: Vec::new(),
             places: HashMap::new(),
             sent: Time::MIN,
         })
@@ -62,6 +63,8 @@ struct SessionTap {
     fence: Passage,
     txn: u64,
     cells: Vec<Cell>,
+    /// Requests of the transaction that were not answered.
+    unanswered: Vec<(Request, Interval)>,
     places: HashMap<(&'static str, u64), Place>,
     /// When the last operation was sent. Those of a transaction that is sent as a whole have
     /// the same time; a nanosecond between them keeps their order, and none takes so little.
@@ -117,7 +120,7 @@ impl SessionObserver for SessionTap {
     }
 
     fn unanswered(&mut self, request: &Request, interval: Interval) {
-        self.written(request, None, interval);
+        self.unanswered.push((request.clone(), interval));
     }
 
     fn committed(&mut self, interval: Interval) {
@@ -125,6 +128,12 @@ impl SessionObserver for SessionTap {
     }
 
     fn failed(&mut self, failure: &Failure, interval: Interval) {
+        // A write that failed is none, unless nobody knows whether its transaction took effect.
+        for (request, interval) in std::mem::take(&mut self.unanswered) {
+            if matches!(failure, Failure::Unknown(_)) {
+                self.written(&request, None, interval);
+            }
+        }
         let never = Interval { completed: NEVER, ..interval };
         match failure {
             Failure::Aborted(_) | Failure::Refused(_) => self.ended(EventKind::Abort, interval),
