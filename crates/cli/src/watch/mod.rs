@@ -210,22 +210,26 @@ impl Watch<'_> {
         })
     }
 
+    /// What rows hold that nobody has written.
+    fn unwritten(&self, default: Initial) -> Option<Content> {
+        match self.arguments.initial.unwrap_or(default) {
+            Initial::Absent => Some(Content::ABSENT),
+            Initial::Unknown => None,
+        }
+    }
+
     fn monitor(
         &self,
         title: String,
         profile: &NamedProfile,
         clock: Clock,
-        initial: Initial,
+        unwritten: Option<Content>,
     ) -> Monitor {
         {
             let mut status = self.status.lock().expect("nobody else is there yet");
             status.title = title;
             status.profile.clone_from(&profile.name);
         }
-        let unwritten = match self.arguments.initial.unwrap_or(initial) {
-            Initial::Absent => Some(Content::ABSENT),
-            Initial::Unknown => None,
-        };
         let drift = self.arguments.clock_drift.map_or(0, nanoseconds);
         let verifier =
             Verifier::new(profile.profile, Options { drift, unwritten, ..Options::default() });
@@ -330,7 +334,7 @@ impl Watch<'_> {
             Clock::Read(Box::new(move || log.now()))
         };
         let title = format!("{} {}, {}", database.name(), database.version(), claim.isolation);
-        let monitor = self.monitor(title, &profile, clock, Initial::Absent);
+        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Absent));
         let driving = target::Driving {
             claim: &claim,
             workload: &workload,
@@ -369,7 +373,7 @@ impl Watch<'_> {
         say(&format!("isolde: watch: listening on {place}"));
         let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
         let title = format!("traces sent to {place}");
-        let monitor = self.monitor(title, &profile, clock, Initial::Unknown);
+        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown));
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.stop, deadline, self.arguments.connections);
@@ -394,10 +398,17 @@ impl Watch<'_> {
     /// Watches what is in files.
     fn files(&self, paths: &[PathBuf]) -> Result<Status, Failure> {
         let profile = self.needed_profile()?;
+        let files = file::open(paths, &self.hub, self.arguments.resources.memory_max())?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
-        let monitor = self.monitor(names.join(", "), &profile, clock, Initial::Unknown);
-        self.while_fed(monitor, || file::feed(paths, &self.hub, &self.stop))?;
+        let (unwritten, initial) = match &files {
+            file::Files::Traces(_) => (self.unwritten(Initial::Unknown), Vec::new()),
+            // A history says itself what its keys hold.
+            file::Files::History(recorded) => (Some(recorded.unwritten), recorded.initial.clone()),
+        };
+        let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten);
+        monitor.initial(&initial);
+        self.while_fed(monitor, || files.feed(&self.hub, &self.stop))?;
         Ok(self.outcome(false))
     }
 }

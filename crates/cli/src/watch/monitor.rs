@@ -9,7 +9,7 @@ use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier,
+    ALWAYS, Batch, Cell, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier,
 };
 use isolde_history::History;
 use isolde_history::format;
@@ -131,6 +131,13 @@ impl Monitor {
             parts: None,
             completing,
             rounds: None,
+        }
+    }
+
+    /// What items hold before everything.
+    pub(super) fn initial(&mut self, cells: &[Cell]) {
+        for cell in cells {
+            self.verifier.initial(*cell);
         }
     }
 

@@ -68,7 +68,8 @@ impl Opinion {
             text.push_str("no level is violated");
             if self.unknown.is_empty() {
                 text.push_str(
-                    "; what contradicts is the time within operations, which no level speaks of",
+                    " (levels know when a transaction began and ended, the mechanisms also when \
+                     each of its operations ran)",
                 );
             }
         } else {

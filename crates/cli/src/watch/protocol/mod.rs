@@ -19,6 +19,12 @@ const BINARY_HEAD: &[u8; 8] = b"ISOLDET1";
 /// The version of both.
 pub(super) const VERSION: u32 = 1;
 
+/// Whether a file begins like a trace.
+pub(super) fn is_trace(head: &[u8]) -> bool {
+    let line = head.trim_ascii_start();
+    head.starts_with(BINARY_HEAD) || line.starts_with(b"{\"isolde\"")
+}
+
 /// A key, a value or the name of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar<'a> {
