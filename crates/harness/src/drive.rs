@@ -292,6 +292,7 @@ impl Connection<'_> {
             let mut log = self.drive.log.session(name, self.drive.claim.snapshot)?;
             let mut is_connected = true;
             while is_connected && !self.is_over() {
+                log.ready();
                 self.client.plan(&mut requests);
                 let ended = match self.drive.database.style() {
                     Style::Interactive => self.interactive(&mut *session, &mut log, &requests),
@@ -449,7 +450,10 @@ impl Connection<'_> {
                 log.committed(interval);
                 Ok(Ended::Committed)
             }
-            Err(failure) => self.failed(log, &failure, interval),
+            Err(failure) => {
+                log.unanswered_whole(requests, interval);
+                self.failed(log, &failure, interval)
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! recorded until then is kept and checked.
 
 mod bank;
-mod faults;
+pub(crate) mod faults;
 mod live;
 mod outcome;
 mod record;
