@@ -38,8 +38,9 @@ fn waiting_is_seen() {
 #[test]
 fn a_phantom_breaks_a_promise() {
     let folder = Folder::with(&[]);
-    let matrix = folder
-        .isolde("matrix sim://serializable?bug=phantom --only G2 --format json --output kept");
+    let matrix = folder.isolde(
+        "matrix sim://serializable?bug=predicate-write-skew --only G2 --format json --output kept",
+    );
     assert_eq!((matrix.status, matrix.stderr.as_str()), (1, ""));
     let json: Value = serde_json::from_str(&matrix.stdout).expect("JSON");
     let cell = &json["isolations"][0]["anomalies"][0];

@@ -79,6 +79,15 @@ fn versions_that_the_database_told_are_the_order_of_their_key() {
 }
 
 #[test]
+fn versions_that_their_own_transaction_replaced_come_before_the_final_one() {
+    let log = "isolde-log 1\nsession 1\ntxn 1 1 1-2 w5=7 w6=1 w5=9\ncommit 1 1 3-4\n\
+               txn 1 2 5-6 w5=8\ncommit 1 2 7-8\nfinals 5 9,8\nend\n";
+    let expected = "# isolde-history 1\n1 @1..2..3..4: w(5,7) w(6,1) w(5,9)\n\
+                    1 @5..6..7..8: w(5,8)\norder 5 complete: 7 9 8\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+}
+
+#[test]
 fn conditions_and_snapshots_are_those_of_the_model() {
     let log = "isolde-log 1\nsession 1\n\
                txn 1 1 1-2 pv3..9=5:7@3-4~20!17,19 gmin:k1..9=7 gcount:m7:3=0 gmax:v1..2= \
@@ -117,7 +126,8 @@ fn damage_is_told_with_its_line() {
         ("versions", NUMBER),
         (
             "hello",
-            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `event` or `end`",
+            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
+             or `end`",
         ),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");
