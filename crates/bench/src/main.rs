@@ -1,4 +1,5 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong` and `runs` write them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `white-box` write
+//! them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -11,6 +12,7 @@ mod peers;
 mod runs;
 mod strong;
 mod table;
+mod white_box;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +36,8 @@ enum Command {
     Strong(strong::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
+    /// Measure what orders and snapshots that a database tells are worth, and write the page
+    WhiteBox(white_box::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
+        Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

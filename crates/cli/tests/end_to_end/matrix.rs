@@ -46,7 +46,7 @@ fn a_phantom_breaks_a_promise() {
     let cell = &json["isolations"][0]["anomalies"][0];
     assert_eq!(cell["result"], "possible");
     assert_eq!(cell["broken_promise"], true);
-    assert_eq!(cell["found"], serde_json::json!(["predicate-anti-dependency-cycle"]));
+    assert_eq!(cell["found"], serde_json::json!(["predicate-write-skew"]));
     // The history is one like any other.
     let checked = folder.isolde("check kept/serializable-G2.log --level serializable --quiet");
     assert_eq!(checked.status, 1);

@@ -235,7 +235,10 @@ impl Reader<'_> {
             match (value, step.effect) {
                 (None, _) => rows.push(PredicateRow { key, value: Value::NIL, matched: false }),
                 // What the update saw is not known, what it wrote is.
-                (Some(value), Effect::Updated) => written.push((OpKind::Write, key, value)),
+                (Some(value), Effect::Updated) => {
+                    rows.push(PredicateRow { key, value: Value::UNKNOWN, matched: true });
+                    written.push((OpKind::Write, key, value));
+                }
                 (Some(value), Effect::Removed) => {
                     rows.push(PredicateRow { key, value, matched: true });
                     written.push((OpKind::Delete, key, Value::NIL));
@@ -243,7 +246,9 @@ impl Reader<'_> {
                 (Some(value), _) => rows.push(PredicateRow { key, value, matched: true }),
             }
         }
-        self.builder.predicate(step.kind, Predicate { condition, rows, aggregate });
+        // One that found nothing to change has only read, and the next write is not its own.
+        let kind = if written.is_empty() { OpKind::PredicateRead } else { step.kind };
+        self.builder.predicate(kind, Predicate { condition, rows, aggregate });
         self.details(step);
         for (kind, key, value) in written {
             self.builder.op(kind, key, value);
