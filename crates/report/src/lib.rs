@@ -28,7 +28,7 @@ mod terminal;
 
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
-pub use given::GivenOrderReport;
+pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
@@ -76,6 +76,9 @@ pub struct Report {
     /// What became of the serialization order that came with the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serialization_order: Option<GivenOrderReport>,
+    /// What became of the timestamps that came with the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<TimestampsReport>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
     /// Why levels that hold were not tested by this history.
@@ -231,6 +234,7 @@ impl Report {
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order: GivenOrderReport::new(&prose, index),
+            timestamps: TimestampsReport::new(&prose, index),
             levels,
             remarks,
             notes: vacuity.into_iter().map(note).collect(),

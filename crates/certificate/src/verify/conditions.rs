@@ -62,6 +62,21 @@ impl<'a> Looked<'a> {
         Some(Looked { history, txn, op, predicate, key, listed, own })
     }
 
+    /// Whether all versions but the initial one add something, and nothing was found: then
+    /// every writer comes later, in whatever order.
+    fn saw_initial_only(&self, facts: &Facts<'_>) -> bool {
+        let adds = |write: Option<OpId>| self.share(write).map(|share| share != Share::Nothing);
+        let by_others = |write: &OpId| {
+            let txn = self.history.txn_of(*write);
+            txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
+        };
+        self.listed == Listed::Absent
+            && self.own.is_none()
+            && self.predicate.aggregate.is_none()
+            && adds(None) == Some(false)
+            && facts.writes_of(self.key).filter(by_others).all(|it| adds(Some(it)) == Some(true))
+    }
+
     fn share(&self, write: Option<OpId>) -> Option<Share> {
         self.history.share(self.predicate, self.key, write)
     }
@@ -114,7 +129,7 @@ impl<'a> Looked<'a> {
         };
         let own_place = chain.iter().position(is_own).unwrap_or(chain.len());
         let is_aggregate = self.predicate.aggregate.is_some();
-        (0..own_place)
+        (0..if told.is_some() { chain.len() } else { own_place })
             .filter(|&place| told.is_none_or(|told| told == place))
             .filter(|&place| {
                 let adds = shares[place] != Share::Nothing;
@@ -141,6 +156,9 @@ pub(super) fn check_change(
 ) -> Result<TxnId, String> {
     let looked = Looked::new(facts.history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    if !saw && looked.saw_initial_only(facts) && facts.writes(writer, key) && writer != looked.txn {
+        return Ok(looked.txn);
+    }
     let chain = chain(facts, key)?;
     let shares = looked.shares(&chain).ok_or("nothing is told of what the operation saw")?;
     let is_writers =

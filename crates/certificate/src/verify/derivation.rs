@@ -196,7 +196,7 @@ impl<'a> Prover<'_, 'a> {
 
     /// The reader of a change, at levels that ask what was found by condition.
     fn check_change(&self, read: (OpId, KeyId), writer: TxnId, saw: bool) -> Result<TxnId, String> {
-        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows == Rows::Exact) {
+        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows != Rows::ReadsFrom) {
             return Err("the level does not ask what was found by condition".into());
         }
         let reader = super::conditions::check_change(self.facts, read, writer, saw)?;
