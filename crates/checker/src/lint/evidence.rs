@@ -1,6 +1,6 @@
 //! Orders and snapshots that a database told, and that cannot be what they claim.
 
-use super::{Certainty, Examples, Recording, Rule};
+use super::{Certainty, Examples, Rule};
 use isolde_history::{KeyId, Origin, ReadId, TxnId, Value, VersionChain};
 use std::collections::HashMap;
 
