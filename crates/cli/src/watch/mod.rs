@@ -70,9 +70,6 @@ pub(crate) struct Arguments {
     /// [default: what the target promises]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The same from a file of `name = value` lines
-    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
-    profile_file: Option<PathBuf>,
     #[command(flatten)]
     workload: workload::Arguments,
     /// Clients take new keys after this many transactions
@@ -197,11 +194,8 @@ fn nanoseconds(duration: Duration) -> Time {
 impl Watch<'_> {
     /// The profile that was asked for, if one was.
     fn asked_profile(&self) -> Result<Option<NamedProfile>, Failure> {
-        match (&self.arguments.profile, &self.arguments.profile_file) {
-            (Some(name), _) => profile::named(name).map(Some).map_err(|message| usage(&message)),
-            (None, Some(path)) => profile::from_file(path).map(Some),
-            (None, None) => Ok(None),
-        }
+        let asked = self.arguments.profile.as_deref().map(profile::named);
+        asked.transpose().map_err(|message| usage(&message))
     }
 
     fn needed_profile(&self) -> Result<NamedProfile, Failure> {

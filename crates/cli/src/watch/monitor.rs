@@ -192,7 +192,7 @@ impl Monitor {
                 self.pipeline.open(inbox.id, inbox.bound());
             }
             let (bound, state) = (inbox.bound(), inbox.state());
-            inbox.take(&mut self.batch);
+            self.setting.hub.take(&inbox, &mut self.batch);
             let _ = self.pipeline.push(inbox.id, &self.batch);
             self.batch.clear();
             self.pipeline.advance(inbox.id, bound);
@@ -241,7 +241,7 @@ impl Monitor {
         self.window.keep(&self.merged);
         self.verifier.take(&self.merged, watermark);
         let count = self.merged.events.len();
-        self.setting.hub.done(count);
+        self.setting.hub.behind(self.pipeline.buffered());
         self.find();
         count
     }

@@ -102,8 +102,8 @@ mod tests {
         let told = opinion(&history.expect("a history")).to_text();
         assert_eq!(
             told,
-            "second opinion on the 2 transactions around it: violated: serializable (write-skew); \
-             satisfied: snapshot-isolation"
+            "second opinion on the 2 transactions around it: violated: repeatable-read (write-skew); \
+             satisfied: session-snapshot-isolation"
         );
     }
 }

@@ -1,8 +1,6 @@
-//! What a database is held to: by its name and setting, by a name, or from a file.
+//! What a database is held to: by its name and setting, or by the name of a level.
 
-use crate::exit::Failure;
 use isolde::online::{Certifier, Dml, Granularity, Locks, Profile, Reads, Writers};
-use std::path::Path;
 
 /// A profile and what reports call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,51 +9,87 @@ pub(super) struct NamedProfile {
     pub(super) profile: Profile,
 }
 
-/// Profiles of levels, whatever the database.
-const LEVELS: &[(&str, Profile)] = &[
-    ("none", Profile::NONE),
+const READ_COMMITTED: Profile =
+    Profile { reads: Reads::Statement, dml: Dml::Current, locks: Locks::Writes, ..Profile::NONE };
+
+const SNAPSHOT: Profile = Profile {
+    reads: Reads::FirstRequest,
+    writers: Writers::FirstUpdater,
+    locks: Locks::Writes,
+    ..Profile::NONE
+};
+
+const SERIALIZABLE_SNAPSHOT: Profile =
+    Profile { certifier: Certifier::DangerousStructure, ..SNAPSHOT };
+
+/// Names of targets, an isolation setting, and the profile. The first rows are levels.
+const PROFILES: &[(&[&str], &str, Profile)] = &[
+    (&[], "none", Profile::NONE),
+    (&[], "read-committed", READ_COMMITTED),
+    (&[], "snapshot-isolation", SNAPSHOT),
+    (&[], "serializable", Profile { certifier: Certifier::Cycles, ..SNAPSHOT }),
+    (POSTGRES, "read-committed", READ_COMMITTED),
+    (POSTGRES, "repeatable-read", SNAPSHOT),
+    (POSTGRES, "serializable", SERIALIZABLE_SNAPSHOT),
+    (MYSQL, "read-committed", READ_COMMITTED),
+    (MYSQL, "repeatable-read", Profile { reads: Reads::FirstRequest, ..READ_COMMITTED }),
     (
-        "read-committed",
-        Profile {
-            reads: Reads::Statement,
-            dml: Dml::Current,
-            locks: Locks::Writes,
-            ..Profile::NONE
-        },
-    ),
-    (
-        "snapshot-isolation",
-        Profile {
-            reads: Reads::FirstRequest,
-            writers: Writers::FirstUpdater,
-            locks: Locks::Writes,
-            granularity: Granularity::Row,
-            ..Profile::NONE
-        },
-    ),
-    (
+        MYSQL,
         "serializable",
         Profile {
-            reads: Reads::FirstRequest,
-            writers: Writers::FirstUpdater,
-            locks: Locks::Writes,
-            certifier: Certifier::DangerousStructure,
-            ..Profile::NONE
+            reads: Reads::Item,
+            locks: Locks::ReadsAndWrites,
+            certifier: Certifier::Cycles,
+            ..READ_COMMITTED
         },
+    ),
+    (
+        &["sqlite"],
+        "serializable",
+        Profile { granularity: Granularity::Database, certifier: Certifier::Cycles, ..SNAPSHOT },
     ),
 ];
 
+const POSTGRES: &[&str] = &["postgres", "postgresql", "postgres+standby"];
+const MYSQL: &[&str] = &["mysql", "mariadb", "galera"];
+
+/// The profile of this name: a level, or a target and its isolation setting.
 pub(super) fn named(name: &str) -> Result<NamedProfile, String> {
-    let known = LEVELS.iter().find(|(known, _)| *known == name);
-    let (_, profile) = known.ok_or_else(|| format!("expected a profile, found `{name}`"))?;
+    let (target, setting) = match name.split_once('/') {
+        Some((target, setting)) => (Some(target), setting),
+        None => (None, name),
+    };
+    let known = PROFILES.iter().find(|(targets, known, _)| {
+        *known == setting && target.map_or(targets.is_empty(), |target| targets.contains(&target))
+    });
+    let (_, _, profile) = known.ok_or_else(|| {
+        let names: Vec<String> = (PROFILES.iter())
+            .map(|(targets, setting, _)| match targets.first() {
+                Some(target) => format!("{target}/{setting}"),
+                None => (*setting).to_owned(),
+            })
+            .collect();
+        format!("expected a profile ({}), found `{name}`", names.join(", "))
+    })?;
     Ok(NamedProfile { name: name.to_owned(), profile: *profile })
 }
 
+/// What a target promises with this isolation setting.
 pub(super) fn of(scheme: &str, isolation: &str) -> Result<NamedProfile, String> {
-    let _ = scheme;
-    named(if isolation == "repeatable-read" { "snapshot-isolation" } else { isolation })
+    let name = format!("{scheme}/{isolation}");
+    named(&name)
+        .map_err(|_| format!("expected --profile: it is not known which mechanisms {name} has"))
 }
 
-pub(super) fn from_file(path: &Path) -> Result<NamedProfile, Failure> {
-    Err(Failure::Usage(format!("{}", path.display())))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_levels_or_settings_of_targets() {
+        assert_eq!(named("snapshot-isolation").map(|known| known.profile), Ok(SNAPSHOT));
+        assert_eq!(of("postgres", "repeatable-read").map(|known| known.profile), Ok(SNAPSHOT));
+        assert!(named("repeatable-read").is_err());
+        assert!(of("etcd", "serializable").is_err());
+    }
 }
