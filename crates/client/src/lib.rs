@@ -212,8 +212,8 @@ impl Shared {
         for (client, bound) in bounds.iter() {
             match bound.load(Ordering::SeqCst) {
                 ENDED => {}
-                IDLE => wire.heartbeat(*client, now)?,
-                bound => wire.heartbeat(*client, bound)?,
+                IDLE => wire.heartbeat(*client, now),
+                bound => wire.heartbeat(*client, bound),
             }
         }
         wire.flush()
@@ -315,7 +315,7 @@ impl Session {
         self.shared.answers.refusal()?;
         if !self.pending.is_empty() {
             let mut wire = self.shared.wire()?;
-            wire.send(&self.pending)?;
+            wire.send(&self.pending);
             wire.flush()?;
             self.pending.clear();
         }
@@ -328,7 +328,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.hand_over();
         if let Ok(mut wire) = self.shared.wire() {
-            let _ = wire.bye(self.client);
+            wire.bye(self.client);
             let _ = wire.flush();
         }
         self.bound.store(ENDED, Ordering::SeqCst);

@@ -99,7 +99,7 @@ pub(super) struct Completing {
 struct Rate {
     operations: u64,
     at: Instant,
-    rate: f64,
+    per_second: f64,
 }
 
 impl Monitor {
@@ -126,7 +126,7 @@ impl Monitor {
             foremost: ALWAYS,
             started: now,
             moved: (ALWAYS, now),
-            rate: Rate { operations: 0, at: now, rate: 0.0 },
+            rate: Rate { operations: 0, at: now, per_second: 0.0 },
             violations: 0,
             parts: None,
             completing,
@@ -323,8 +323,8 @@ impl Monitor {
         if elapsed >= Duration::from_secs(1) {
             #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
             let done = (counters.operations - self.rate.operations) as f64;
-            let rate = done / elapsed.as_secs_f64();
-            self.rate = Rate { operations: counters.operations, at: now, rate };
+            let per_second = done / elapsed.as_secs_f64();
+            self.rate = Rate { operations: counters.operations, at: now, per_second };
         }
         let ahead = match &self.clock {
             Clock::Read(now) => now(),
@@ -341,7 +341,7 @@ impl Monitor {
         total.inverted += disorder.inverted;
         total.duplicates += disorder.duplicates;
         total.late += disorder.late;
-        status.rate = self.rate.rate;
+        status.rate = self.rate.per_second;
         status.lag = if watermark == NEVER || watermark == ALWAYS || ahead == ALWAYS {
             0.0
         } else {

@@ -2,6 +2,7 @@
 
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::{History, Index};
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// How long deciding one part may take.
@@ -79,13 +80,13 @@ impl Opinion {
                     None => level.name().to_owned(),
                 })
                 .collect();
-            text.push_str(&format!("violated: {}", each.join(", ")));
+            write!(text, "violated: {}", each.join(", ")).expect("a string grows");
         }
         if !self.satisfied.is_empty() {
-            text.push_str(&format!("; satisfied: {}", names(&self.satisfied)));
+            write!(text, "; satisfied: {}", names(&self.satisfied)).expect("a string grows");
         }
         if !self.unknown.is_empty() {
-            text.push_str(&format!("; not decided: {}", names(&self.unknown)));
+            write!(text, "; not decided: {}", names(&self.unknown)).expect("a string grows");
         }
         text
     }
