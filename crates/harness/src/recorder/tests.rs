@@ -99,7 +99,8 @@ fn after_a_failure_nothing_more_is_written() {
     let log = Log {
         path: "/dev/full".into(),
         start: Instant::now(),
-        file: Mutex::new(LogFile { file, length: 0, failed: None }),
+        file: Some(Mutex::new(LogFile { file, length: 0, failed: None })),
+        observer: None,
         sessions: AtomicU64::new(0),
     };
     let first = log.event("one").expect_err("the disk is full");
