@@ -1,4 +1,4 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong` and `runs` write them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `online` write them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -7,6 +7,7 @@
 mod benches;
 mod machine;
 mod measure;
+mod online;
 mod peers;
 mod runs;
 mod strong;
@@ -34,6 +35,8 @@ enum Command {
     Strong(strong::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
+    /// Verify a stream of events and write how fast that goes
+    Online(online::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
+        Command::Online(arguments) => online::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {
