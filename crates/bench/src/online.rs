@@ -40,7 +40,7 @@ const SERIALIZABLE: Profile = Profile {
 
 /// Profiles that are compared.
 const PROFILES: [(&str, Profile); 3] = [
-    ("statement", Profile { reads: Reads::Statement, locks: Locks::Writes, ..Profile::NONE }),
+    ("reads alone", Profile { reads: Reads::FirstRequest, ..Profile::NONE }),
     ("snapshot", Profile { certifier: Certifier::None, ..SERIALIZABLE }),
     ("serializable", SERIALIZABLE),
 ];
