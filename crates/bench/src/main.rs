@@ -1,4 +1,5 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `online` write them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `online` and `watch` write
+//! them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -12,6 +13,7 @@ mod peers;
 mod runs;
 mod strong;
 mod table;
+mod watch;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +39,8 @@ enum Command {
     Runs(runs::Arguments),
     /// Verify a stream of events and write how fast that goes
     Online(online::Arguments),
+    /// Watch a private `PostgreSQL` and write which dependencies are uncertain
+    Watch(watch::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
         Command::Online(arguments) => online::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

@@ -21,6 +21,7 @@
 //! | `forget.rs` | what can matter no more |
 //! | `from_history.rs` | recorded histories as traces |
 //! | `finding.rs`, `counters.rs` | what comes out |
+//! | `rounds.rs` | the complete checker, on finished parts |
 //!
 //! Nothing here prints, reads a clock or opens anything.
 
@@ -36,6 +37,7 @@ mod pipeline;
 mod profile;
 mod reads;
 mod relations;
+mod rounds;
 mod rows;
 mod tables;
 mod trace;
@@ -51,6 +53,7 @@ pub use pipeline::{Pipeline, PipelineOptions, Room};
 pub use profile::{
     Certifier, Dml, Granularity, KnownDeviation, Locks, Profile, ProfileError, Reads, Writers,
 };
+pub use rounds::{EXACT_LEVELS, RoundCounts, Rounds, RoundsOptions};
 pub use trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };

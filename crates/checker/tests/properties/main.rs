@@ -1,6 +1,7 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
 mod certificates;
+mod conditions;
 mod derivations;
 mod engine;
 mod explanations;
@@ -9,6 +10,7 @@ mod linearizable;
 mod metamorphic;
 mod operational;
 mod parts;
+mod rounds;
 mod searches;
 mod support;
 mod witnesses;
