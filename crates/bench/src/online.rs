@@ -2,6 +2,7 @@
 
 mod blind_write;
 
+use crate::workspace::in_tree;
 use crate::{machine, say};
 use blind_write::BlindWrite;
 use isolde::online::{
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 24)]
     clients: u32,
     /// Where the page is written
-    #[arg(long, default_value = "docs/benchmarks-online.md")]
+    #[arg(long, short, value_name = "FILE", default_value_os_t = in_tree("docs/benchmarks-online.md"))]
     output: PathBuf,
 }
 

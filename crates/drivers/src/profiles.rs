@@ -5,6 +5,8 @@
 //! manuals, Jepsen's and Hermitage's findings, and Table I of [Li et al., ICDE 2024]. A
 //! test of the command line reads every row.
 
+use std::fmt::Write;
+
 /// What one level of one database is promised to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileRow {
@@ -42,13 +44,36 @@ impl ProfileRow {
         let mut text = String::new();
         for (name, value) in settings {
             let value = if value == "database" { "writes" } else { value };
-            text.push_str(&format!("{name} = {value}\n"));
+            let _ = writeln!(text, "{name} = {value}");
         }
-        text.push_str(&format!("granularity = {granularity}\n"));
+        let _ = writeln!(text, "granularity = {granularity}");
         for (name, sentence) in self.deviations {
-            text.push_str(&format!("deviation = {name}: {sentence}\n"));
+            let _ = writeln!(text, "deviation = {name}: {sentence}");
         }
         text
+    }
+}
+
+impl ProfileRow {
+    /// The row as a line of the table in `docs/databases/profiles.md`.
+    pub fn table_row(&self) -> String {
+        let documented = match self.deviations {
+            [] => "–".to_owned(),
+            known => {
+                known.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!(
+            "| {} | `{}` | `{}` | `{}` | `{}` | `{}` | `{}` | {} | {documented} |",
+            self.database,
+            self.level,
+            self.reads,
+            self.dml,
+            self.writers,
+            self.locks,
+            self.certifier,
+            self.effectively
+        )
     }
 }
 
