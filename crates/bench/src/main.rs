@@ -1,4 +1,5 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `watch` write them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `online` and `watch` write
+//! them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -7,6 +8,7 @@
 mod benches;
 mod machine;
 mod measure;
+mod online;
 mod peers;
 mod runs;
 mod strong;
@@ -35,6 +37,8 @@ enum Command {
     Strong(strong::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
+    /// Verify a stream of events and write how fast that goes
+    Online(online::Arguments),
     /// Watch a private `PostgreSQL` and write which dependencies are uncertain
     Watch(watch::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
+        Command::Online(arguments) => online::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Read { file } => read(&file),
     };

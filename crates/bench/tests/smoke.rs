@@ -1,4 +1,4 @@
-//! `isolde-bench strong` runs to its end, on histories too small to measure.
+//! `isolde-bench strong` and `online` run to their end, on histories too small to measure.
 
 #![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 
@@ -56,4 +56,19 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
     // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 3 times
     // 2 sizes.
     assert_eq!(text.lines().filter(rows).count(), 5 + 24 + 16 + 6 + 6 + 6);
+}
+
+#[test]
+fn every_stream_of_the_online_page_is_verified() {
+    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("online.md");
+    let status = Command::new(bench)
+        .args(["online", "--txns", "20000", "--output"])
+        .arg(&page)
+        .status()
+        .expect("a program");
+    assert!(status.success(), "{status}");
+    let text = fs::read_to_string(&page).expect("the page");
+    // Headers, three sizes, three profiles.
+    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 3 + 3);
 }

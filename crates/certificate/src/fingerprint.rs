@@ -11,7 +11,7 @@
 //! wants to can make two histories with one fingerprint. The verifier does not rely on
 //! it, since it checks every proof against the history that it was given.
 
-use isolde_history::{Condition, Datum, History, KeyId, OpKind, Value};
+use isolde_history::{Condition, Datum, History, KeyId, OpKind, Snapshot, Value};
 use std::fmt;
 
 /// A hash of a history, and its size for messages.
@@ -99,6 +99,12 @@ impl<'a> Contents<'a> {
         for txn in history.txns() {
             self.hash.word(history.outcome(txn) as u64);
             self.hash.word(history.op_range(txn).len() as u64);
+            if let Some(number) = history.number(txn) {
+                self.hash.word(number);
+            }
+            if let Some(snapshot) = history.txn_snapshot(txn) {
+                self.snapshot(snapshot);
+            }
             if history.has_times() {
                 let times = history.txn_times(txn);
                 for interval in [times.begin, times.commit] {
@@ -127,6 +133,13 @@ impl<'a> Contents<'a> {
                 OpKind::PredicateRead | OpKind::PredicateUpdate => {
                     let predicate = history.predicate(op);
                     self.condition(&predicate.condition);
+                    if let Some(aggregate) = predicate.aggregate {
+                        self.hash.word(u64::MAX - aggregate.function as u64);
+                        self.value(aggregate.result);
+                    }
+                    if let Some(snapshot) = history.op_snapshot(op) {
+                        self.snapshot(snapshot);
+                    }
                     self.hash.word(predicate.rows.len() as u64);
                     for row in &predicate.rows {
                         self.key(row.key);
@@ -175,6 +188,19 @@ impl<'a> Contents<'a> {
                 self.hash.word(6);
                 self.value(notation);
             }
+            Condition::ValueRange { low, high } => {
+                self.hash.word(7);
+                self.value(low);
+                self.value(high);
+            }
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.hash.word(snapshot.below);
+        self.hash.word(snapshot.except.len() as u64);
+        for &number in &snapshot.except {
+            self.hash.word(number);
         }
     }
 

@@ -274,6 +274,22 @@ pub enum Rule {
         /// From the transaction read from to `to`.
         path: Vec<StepId>,
     },
+    /// The reader that `to` begins selected by condition, and saw of `key` the change by `from`,
+    /// or something later that adds the same to what it found.
+    SawChange {
+        /// The read by condition.
+        read: OpId,
+        /// The key.
+        key: KeyId,
+    },
+    /// The reader that `from` begins selected by condition, and `to` was the next to change
+    /// what `key` adds to what it found.
+    MissedChange {
+        /// The read by condition.
+        read: OpId,
+        /// The key.
+        key: KeyId,
+    },
 }
 
 /// How a derivation ends.
@@ -459,6 +475,8 @@ impl Rule {
             Rule::Pair { .. } => "pair",
             Rule::Visible { .. } => "visible",
             Rule::AntiDependency { .. } => "anti-dependency",
+            Rule::SawChange { .. } => "saw-change",
+            Rule::MissedChange { .. } => "missed-change",
         }
     }
 }

@@ -322,6 +322,8 @@ impl<'a> Words<'a> {
             "list-order" => Rule::ListOrder { read: self.op()?, key: self.key()? },
             "given-order" => Rule::GivenOrder { key: self.key()? },
             "initial-read" => Rule::InitialRead { read: self.op()?, key: self.key()? },
+            "saw-change" => Rule::SawChange { read: self.op()?, key: self.key()? },
+            "missed-change" => Rule::MissedChange { read: self.op()?, key: self.key()? },
             "pair" => Rule::Pair { key: self.key()?, path: self.list(Words::step_id)? },
             "visible" => {
                 let (read, key) = (self.op()?, self.key()?);

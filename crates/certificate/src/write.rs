@@ -86,7 +86,9 @@ fn write_step(step: &Step, out: &mut dyn Write) -> io::Result<()> {
         Rule::Session | Rule::RealTime | Rule::InitialFirst => writeln!(out),
         Rule::ReadsFrom { read, key }
         | Rule::ListOrder { read, key }
-        | Rule::InitialRead { read, key } => writeln!(out, " {} {}", read.0, key.0),
+        | Rule::InitialRead { read, key }
+        | Rule::SawChange { read, key }
+        | Rule::MissedChange { read, key } => writeln!(out, " {} {}", read.0, key.0),
         Rule::GivenOrder { key } => writeln!(out, " {}", key.0),
         Rule::Pair { key, path } => writeln!(out, " {}{}", key.0, Path(path)),
         Rule::Visible { read, key, path } | Rule::AntiDependency { read, key, path } => {

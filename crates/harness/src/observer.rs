@@ -4,7 +4,8 @@
 //! after it happened and on the session's own thread: an observer that takes its time
 //! slows the session down, and nothing else does.
 
-use crate::database::{Answer, Failure, Request};
+use crate::database::Failure;
+use crate::request::{Answer, Request};
 use isolde_history::{Interval, Time};
 
 /// Looks on at a run.

@@ -10,9 +10,10 @@
 //!
 //! Times are nanoseconds since the log was created, of a clock that never steps back.
 
-use crate::database::{Answer, Failure, Request, SnapshotPoint};
+use crate::database::{Failure, Identity, SnapshotPoint};
 use crate::observer::{Observer, SessionObserver};
-use isolde_history::{Interval, NEVER, Time};
+use crate::request::{Answer, Filter, Request};
+use isolde_history::{Interval, NEVER, Snapshot, Time};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -255,6 +256,23 @@ impl SessionLog<'_> {
         operation(&mut self.buffer, request, None, Some(interval));
     }
 
+    /// What the last request was executed on.
+    pub fn executed_on(&mut self, snapshot: &Snapshot) {
+        seen(&mut self.buffer, snapshot);
+    }
+
+    /// What the database calls the transaction, and what it was executed on.
+    pub fn identity(&mut self, identity: &Identity) {
+        if let Some(of_txn) = identity.number {
+            self.buffer.extend_from_slice(b" #");
+            number(&mut self.buffer, of_txn);
+        }
+        if let Some(snapshot) = &identity.snapshot {
+            self.buffer.push(b' ');
+            seen(&mut self.buffer, snapshot);
+        }
+    }
+
     /// Ends the line of the transaction.
     fn close(&mut self) {
         if std::mem::take(&mut self.is_open) {
@@ -396,7 +414,30 @@ fn operation(
                 one(b'w', key, &[first + (key - low)]);
             }
         }
-        // A read without an answer tells nothing.
+        (Request::Select { filter }, Some(Answer::Rows(rows))) => {
+            by_condition(line, b"p", *filter, rows);
+            stamp(line, interval);
+        }
+        (Request::Aggregate { function, filter }, Some(Answer::Value(value))) => {
+            line.extend_from_slice(b" g");
+            line.extend_from_slice(function.name().as_bytes());
+            line.push(b':');
+            condition(line, *filter);
+            if let Some(value) = value {
+                number(line, *value);
+            }
+            stamp(line, interval);
+        }
+        (Request::UpdateWhere { filter, .. }, Some(Answer::Rows(rows))) => {
+            by_condition(line, b"c", *filter, rows);
+            stamp(line, interval);
+        }
+        (Request::DeleteWhere { filter }, Some(Answer::Rows(rows))) => {
+            by_condition(line, b"x", *filter, rows);
+            stamp(line, interval);
+        }
+        // A read without an answer tells nothing. What an update by condition did without
+        // one was rolled back, because no commit was sent.
         (_, None) => {}
         (request, Some(answer)) => {
             debug_assert!(line.len() > start, "{answer:?} is no answer to {request:?}");
@@ -463,6 +504,48 @@ fn range(line: &mut Vec<u8>, letter: u8, keys: std::ops::RangeInclusive<u64>, ro
     }
     for (key, value) in found {
         row(key, Some(value));
+    }
+}
+
+/// A letter, a condition and the rows that met it.
+fn by_condition(line: &mut Vec<u8>, letter: &[u8], filter: Filter, rows: &[(u64, u64)]) {
+    line.push(b' ');
+    line.extend_from_slice(letter);
+    condition(line, filter);
+    let mut rows = rows.to_vec();
+    rows.sort_unstable();
+    for (place, (key, value)) in rows.into_iter().enumerate() {
+        if place > 0 {
+            line.push(b',');
+        }
+        number(line, key);
+        line.push(b':');
+        number(line, value);
+    }
+}
+
+/// `k5..7=`, `v5..7=` or `m7:3=`.
+fn condition(line: &mut Vec<u8>, filter: Filter) {
+    let (letter, between): (u8, &[u8]) = match filter {
+        Filter::Keys { .. } => (b'k', b".."),
+        Filter::Values { .. } => (b'v', b".."),
+        Filter::Remainder { .. } => (b'm', b":"),
+    };
+    let [first, second] = filter.numbers();
+    line.push(letter);
+    number(line, first);
+    line.extend_from_slice(between);
+    number(line, second);
+    line.push(b'=');
+}
+
+/// `~20!17,19`: everything below 20 but for 17 and 19.
+fn seen(line: &mut Vec<u8>, snapshot: &Snapshot) {
+    line.push(b'~');
+    number(line, snapshot.below);
+    for (place, except) in snapshot.except.iter().enumerate() {
+        line.push(if place == 0 { b'!' } else { b',' });
+        number(line, *except);
     }
 }
 

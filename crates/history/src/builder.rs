@@ -10,21 +10,33 @@ use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
     PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
 };
+use crate::lists::Lists;
 use crate::predicate::Predicate;
+use crate::snapshot::{self, NO_NUMBER, NO_SNAPSHOT, Snapshot};
 use crate::value::{Value, Values};
 use hashbrown::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+mod columns;
+pub(crate) use columns::set;
+use columns::{counting_sort, gather, offsets, pad, permute};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DraftTxn(u32);
 
+impl DraftTxn {
+    pub(crate) fn index(self) -> u32 {
+        self.0
+    }
+}
+
 /// Collects a history. See the module's documentation.
 #[derive(Default)]
 pub struct HistoryBuilder {
-    columns: Columns,
+    pub(crate) columns: Columns,
     /// Keys whose name is a natural number below [`DENSE_KEYS_MAX`].
     dense_keys: Vec<u32>,
     sparse_keys: HashMap<Value, KeyId>,
@@ -32,12 +44,10 @@ pub struct HistoryBuilder {
     txn_sessions: Vec<SessionId>,
     /// `(transaction, first operation)` of each run of operations.
     runs: Vec<(u32, u32)>,
-    /// Per key, the longest list seen of which all others shared so far are prefixes.
-    spines: HashMap<KeyId, Vec<Value>>,
-    /// Per list read: the key whose spine it is a prefix of, or `NO_KEY` and a
-    /// place in `columns.elements`; and its length.
-    lists: Vec<(u32, u32, u32)>,
+    lists: Lists,
     total: Option<Vec<DraftTxn>>,
+    /// Where each snapshot is in the table.
+    pub(crate) snapshot_places: HashMap<Snapshot, u32>,
     position: u32,
     memory_max: Option<usize>,
     /// Whether the columns came sorted and complete.
@@ -250,19 +260,18 @@ impl HistoryBuilder {
         if self.refused.is_some() {
             return;
         }
-        let length = elements.len();
-        let spine = self.spines.entry(key).or_default();
-        let common = spine.len().min(length);
-        let entry = if spine[..common] == elements[..common] {
-            spine.extend_from_slice(&elements[common..]);
-            (key.0, 0, length as u32)
-        } else {
-            let start = self.columns.elements.len();
-            self.columns.elements.extend_from_slice(elements);
-            (NO_KEY, start as u32, length as u32)
-        };
-        self.lists.push(entry);
-        self.push(OpKind::ReadList, key, Value::from_bits(self.lists.len() as u32 - 1));
+        let number = self.lists.read(key, elements);
+        self.push(OpKind::ReadList, key, Value::from_bits(number));
+    }
+
+    /// Adds a read of a list of `count` natural numbers, given as text with one space
+    /// between two.
+    pub(crate) fn read_list_text(&mut self, key: KeyId, text: &[u8], count: u32) {
+        if self.refused.is_some() {
+            return;
+        }
+        let number = self.lists.read_text(key, text, count, &mut self.columns.values);
+        self.push(OpKind::ReadList, key, Value::from_bits(number));
     }
 
     /// Adds a predicate operation: [`OpKind::PredicateRead`] or
@@ -433,31 +442,19 @@ impl HistoryBuilder {
     fn memory(&self) -> usize {
         let ops = self.columns.kinds.capacity();
         let op_times = self.columns.op_invoked.capacity() + self.columns.op_completed.capacity();
-        let spines: usize = self.spines.values().map(Vec::capacity).sum();
         ops * 13
             + op_times * 8
             + self.columns.values.memory()
-            + (spines + self.columns.elements.capacity()) * 4
-            + self.lists.capacity() * 12
+            + self.lists.memory()
             + self.txn_sessions.capacity() * 64
             + self.columns.rows.capacity() * 12
-            + self.columns.predicates.len() * 96
+            + self.columns.predicates.len() * 112
+            + 2 * self.columns.snapshots.memory()
     }
 
     fn lay_out_lists(&mut self) {
-        let columns = &mut self.columns;
-        let mut starts: HashMap<u32, u32> = HashMap::with_capacity(self.spines.len());
-        let mut keys: Vec<KeyId> = self.spines.keys().copied().collect();
-        keys.sort_unstable();
-        for key in keys {
-            starts.insert(key.0, columns.elements.len() as u32);
-            let spine = self.spines.remove(&key).expect("a key of the map");
-            columns.elements.extend_from_slice(&spine);
-        }
-        columns.lists = std::mem::take(&mut self.lists)
-            .into_iter()
-            .map(|(key, start, length)| (if key == NO_KEY { start } else { starts[&key] }, length))
-            .collect();
+        let lists = std::mem::take(&mut self.lists);
+        (self.columns.elements, self.columns.lists) = lists.laid_out();
     }
 
     fn sort_by_session(&mut self) {
@@ -486,7 +483,7 @@ impl HistoryBuilder {
         self.runs = Vec::new();
         self.txn_sessions = Vec::new();
 
-        if !columns.rows.is_empty() {
+        if !columns.rows.is_empty() || !columns.snapshots.of_ops.is_empty() {
             let mut moved = vec![0u32; op_count as usize];
             let finals = ranges.iter().flat_map(|&(start, end)| start..end);
             for (new, old) in finals.enumerate() {
@@ -496,6 +493,7 @@ impl HistoryBuilder {
                 row.0 = OpId(moved[row.0.index()]);
             }
             columns.rows.sort_by_key(|row| row.0);
+            snapshot::move_ops(columns, &moved);
         }
         pad(&mut columns.op_invoked, op_count as usize, ALWAYS);
         pad(&mut columns.op_completed, op_count as usize, NEVER);
@@ -536,64 +534,8 @@ fn permute_txns(columns: &mut Columns, order: &[u32]) {
     permute(&mut columns.begun, order, NEVER);
     permute(&mut columns.committing, order, ALWAYS);
     permute(&mut columns.timestamps, order, None);
-}
-
-/// Sets one place of a column that exists only where something was said.
-fn set<T: Clone>(column: &mut Vec<T>, index: u32, value: T, missing: T) {
-    let index = index as usize;
-    if column.len() <= index {
-        column.resize(index + 1, missing);
-    }
-    column[index] = value;
-}
-
-fn pad<T: Clone>(column: &mut Vec<T>, length: usize, missing: T) {
-    if !column.is_empty() {
-        column.resize(length, missing);
-    }
-}
-
-/// Where each group starts when `items` are grouped.
-fn offsets<T>(groups: usize, items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
-    let mut starts = vec![0u32; groups + 1];
-    for item in items {
-        starts[group(item) + 1] += 1;
-    }
-    for index in 0..groups {
-        starts[index + 1] += starts[index];
-    }
-    starts
-}
-
-/// The indices of `items`, grouped, otherwise in their order.
-fn counting_sort<T>(starts: &[u32], items: &[T], group: impl Fn(&T) -> usize) -> Vec<u32> {
-    let mut next = starts.to_vec();
-    let mut order = vec![0u32; items.len()];
-    for (index, item) in items.iter().enumerate() {
-        let slot = &mut next[group(item)];
-        order[*slot as usize] = index as u32;
-        *slot += 1;
-    }
-    order
-}
-
-fn gather<T: Copy>(column: &mut Vec<T>, ranges: &[(u32, u32)]) {
-    if column.is_empty() {
-        return;
-    }
-    let mut gathered = Vec::with_capacity(column.len());
-    for &(start, end) in ranges {
-        gathered.extend_from_slice(&column[start as usize..end as usize]);
-    }
-    *column = gathered;
-}
-
-fn permute<T: Copy>(column: &mut Vec<T>, order: &[u32], missing: T) {
-    if column.is_empty() {
-        return;
-    }
-    pad(column, order.len(), missing);
-    *column = order.iter().map(|&old| column[old as usize]).collect();
+    permute(&mut columns.snapshots.numbers, order, NO_NUMBER);
+    permute(&mut columns.snapshots.of_txns, order, NO_SNAPSHOT);
 }
 
 #[cfg(test)]

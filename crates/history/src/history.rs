@@ -8,6 +8,7 @@
 
 pub use crate::operation::{KeyId, Op, OpId, OpKind, Outcome, SessionId, TxnId};
 use crate::predicate::Predicate;
+use crate::snapshot::SnapshotColumns;
 use crate::value::{Datum, Value, Values};
 use std::borrow::Cow;
 use std::fmt;
@@ -164,6 +165,7 @@ pub(crate) struct Columns {
     pub(crate) predicates: Vec<Predicate>,
     /// Column contents of written rows, sorted by operation: `(op, column, content)`.
     pub(crate) rows: Vec<(OpId, Value, Value)>,
+    pub(crate) snapshots: SnapshotColumns,
 
     pub(crate) orders: GivenOrders,
     pub(crate) events: Vec<Event>,
@@ -177,10 +179,11 @@ pub struct History {
 }
 
 impl History {
-    /// The same history without the version orders that a database gave.
+    /// The same history without the version orders and snapshots that a database gave.
     #[must_use]
     pub fn without_version_orders(mut self) -> History {
         self.columns.orders.versions = Vec::new();
+        self.columns.snapshots = SnapshotColumns::default();
         self
     }
 
@@ -533,6 +536,7 @@ impl History {
             + of(&columns.lists)
             + of(&columns.elements)
             + of(&columns.rows)
+            + columns.snapshots.memory()
             + columns.predicates.iter().map(Predicate::memory).sum::<usize>()
     }
 }

@@ -8,12 +8,15 @@
 pub mod format;
 
 mod builder;
+mod condition_sql;
 mod error;
 mod history;
 mod index;
+mod lists;
 mod operation;
 mod part;
 mod predicate;
+mod snapshot;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -32,7 +35,8 @@ pub use index::{
     SeveralOrigins, Version, VersionConflict, VersionEvidence, VersionStep,
 };
 pub use part::{Part, Selection};
-pub use predicate::{Condition, Predicate, PredicateRow};
+pub use predicate::{Aggregate, Condition, Function, Predicate, PredicateRow, Share};
+pub use snapshot::Snapshot;
 pub use source::Source;
 pub use tree::Tree;
 pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -9,7 +9,10 @@
 //!   its own transaction before it;
 //! - a read that saw some other value stays only with all writes of its key;
 //! - an element whose append goes is taken out of all lists, as if it had never been appended;
-//! - a row that was read by condition goes with its write.
+//! - a row that was read by condition goes with its write;
+//! - of a key that loses a write, no condition tells anything but through rows it returned:
+//!   the key is listed with a version never learned, and an aggregate that it may have a
+//!   share in has a result never learned.
 //!
 //! Lists that contradict each other are the exception. They refute most levels by themselves,
 //! but the session guarantees tolerate them and take no order from them; a part without the
@@ -20,9 +23,9 @@ use crate::history::{
     History, Interval, KeyId, OpId, OpKind, SessionId, TxnId, TxnTimes, VersionChain,
 };
 use crate::index::Index;
-use crate::predicate::{Condition, Predicate};
+use crate::predicate::{Condition, Predicate, PredicateRow};
 use crate::value::Value;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// What of a history to keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +132,9 @@ impl Part {
             drafts: HashMap::new(),
             keys: Vec::new(),
             txns: Vec::new(),
+            thinned: Vec::new(),
         };
+        maker.find_thinned();
         maker.operations();
         maker.orders();
         let Maker { builder, keys, txns, .. } = maker;
@@ -146,9 +151,56 @@ struct Maker<'a> {
     drafts: HashMap<TxnId, DraftTxn>,
     keys: Vec<KeyId>,
     txns: Vec<TxnId>,
+    /// Keys that lose a write, ascending; empty if there are no conditions.
+    thinned: Vec<Thinned>,
+}
+
+/// A key that loses a write.
+struct Thinned {
+    key: KeyId,
+    /// Whether the part has an operation on it.
+    is_mentioned: bool,
 }
 
 impl Maker<'_> {
+    fn find_thinned(&mut self) {
+        let history = self.history;
+        if !history.has_predicates() {
+            return;
+        }
+        let mut mentioned = vec![false; history.key_count()];
+        for &op in &self.selection.ops {
+            if history.op(op).kind.has_key() {
+                mentioned[history.op(op).key.index()] = true;
+            } else {
+                for row in &history.predicate(op).rows {
+                    mentioned[row.key.index()] = true;
+                }
+            }
+        }
+        let mut thinned = vec![false; history.key_count()];
+        for op in (0..history.op_count() as u32).map(OpId) {
+            let it = history.op(op);
+            if it.kind.is_write() && !self.selection.has(op) {
+                thinned[it.key.index()] = true;
+            }
+        }
+        self.thinned = history
+            .keys()
+            .filter(|key| thinned[key.index()])
+            .map(|key| Thinned { key, is_mentioned: mentioned[key.index()] })
+            .collect();
+    }
+
+    /// Whether a key that loses a write may have a share in what a condition finds.
+    fn may_lose_a_share(&self, condition: &Condition) -> bool {
+        self.thinned.iter().any(|it| {
+            let versions = self.index.versions_of(it.key).iter().map(|version| Some(version.op()));
+            let mut all = std::iter::once(None).chain(versions);
+            all.any(|write| self.history.meets(condition, it.key, write) != Some(false))
+        })
+    }
+
     fn value(&mut self, value: Value) -> Value {
         self.builder.values().intern_datum(self.history.datum(value))
     }
@@ -211,6 +263,12 @@ impl Maker<'_> {
         if let Some(timestamps) = history.timestamps(txn) {
             self.builder.timestamps(draft, timestamps);
         }
+        if let Some(number) = history.number(txn) {
+            self.builder.number(draft, number);
+        }
+        if let Some(snapshot) = history.txn_snapshot(txn) {
+            self.builder.txn_snapshot(draft, snapshot.clone());
+        }
         if history.has_times() {
             let timeless = self.selection.timeless.binary_search(&txn).is_ok();
             let unknown = TxnTimes { begin: Interval::UNKNOWN, commit: Interval::UNKNOWN };
@@ -263,12 +321,18 @@ impl Maker<'_> {
         if history.has_op_times() {
             self.builder.op_interval(history.op_interval(op));
         }
+        if let Some(snapshot) = history.op_snapshot(op) {
+            self.builder.op_snapshot(snapshot.clone());
+        }
     }
 
     fn predicate(&mut self, op: OpId) -> Predicate {
         let whole = self.history.predicate(op).clone();
         let condition = match whole.condition {
             Condition::Equals(value) => Condition::Equals(self.value(value)),
+            Condition::ValueRange { low, high } => {
+                Condition::ValueRange { low: self.value(low), high: self.value(high) }
+            }
             Condition::KeyRange { low, high } => {
                 Condition::KeyRange { low: self.value(low), high: self.value(high) }
             }
@@ -285,10 +349,23 @@ impl Maker<'_> {
             self.selection.has_all_writes(self.index, row.key, row.value)
                 && self.selection.has_own_write_before(self.history, op, row.key)
         });
+        let is_thinned = |key: KeyId| self.thinned.binary_search_by_key(&key, |it| it.key).is_ok();
+        rows.retain(|row| row.matched || !is_thinned(row.key));
+        let listed: HashSet<KeyId> = rows.iter().map(|row| row.key).collect();
+        let mentioned = self.thinned.iter().filter(|it| it.is_mentioned);
+        let others = mentioned.map(|it| it.key).filter(|key| !listed.contains(key));
+        rows.extend(others.map(|key| PredicateRow { key, value: Value::UNKNOWN, matched: false }));
+        let mut aggregate = whole.aggregate;
+        if let Some(aggregate) = &mut aggregate {
+            aggregate.result = match self.may_lose_a_share(&self.history.predicate(op).condition) {
+                true => Value::UNKNOWN,
+                false => self.value(aggregate.result),
+            };
+        }
         for row in &mut rows {
             (row.key, row.value) = (self.key(row.key), self.value(row.value));
         }
-        Predicate { condition, rows }
+        Predicate { condition, rows, aggregate }
     }
 
     fn orders(&mut self) {

@@ -79,9 +79,11 @@ fn txn_facts(history: &History, txn: TxnId, facts: &mut Vec<String>) {
     let (times, interval) = (history.txn_times(txn), history.txn_interval(txn));
     facts.push(format!("times {txn:?} {interval:?} {times:?}"));
     facts.push(format!("timestamps {txn:?} {:?}", history.timestamps(txn)));
+    facts.push(format!("seen {txn:?} {:?} {:?}", history.number(txn), history.txn_snapshot(txn)));
     for op in history.ops_of(txn) {
         facts.push(format!("operation {op:?} {}", operation(history, op)));
         facts.push(format!("op-times {op:?} {:?}", history.op_interval(op)));
+        facts.push(format!("op-snapshot {op:?} {:?}", history.op_snapshot(op)));
         for (column, content) in history.row(op) {
             let (column, content) = (history.datum(column), history.datum(content));
             facts.push(format!("row {op:?} {column:?} {content:?}"));
@@ -100,8 +102,7 @@ fn operation(history: &History, id: OpId) -> String {
         return format!("{:?} {} {value:?}", op.kind, name(history, op.key));
     }
     let predicate = history.predicate(id);
-    let condition = predicate.condition.display(history.values());
-    let mut text = format!("{:?} {condition}", op.kind);
+    let mut text = format!("{:?} {}", op.kind, predicate.display(history.values()));
     for matched in [true, false] {
         for row in predicate.rows.iter().filter(|row| row.matched == matched) {
             let (key, value) = (name(history, row.key), history.datum(row.value));

@@ -239,7 +239,7 @@ fn against_program(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
 
 fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     let predicate = prose.history.predicate(read);
-    let condition = predicate.condition.display(prose.history.values());
+    let condition = predicate.display(prose.history.values());
     let reader = prose.txn(prose.history.txn_of(read));
     let row = predicate.rows.iter().find(|row| row.key == key);
     let matched = row.is_some_and(|row| row.matched);

@@ -177,11 +177,31 @@ impl<'a> Prover<'_, 'a> {
             Rule::AntiDependency { read, key, path } => {
                 self.check_anti_dependency(step, (*read, *key), path)?;
             }
+            Rule::SawChange { read, key } => {
+                let reader = self.check_change((*read, *key), step.from.txn(), true)?;
+                expect_edge(step, Node::commit(step.from.txn()), self.begin(reader))?;
+            }
+            Rule::MissedChange { read, key } => {
+                let reader = self.check_change((*read, *key), step.to.txn(), false)?;
+                expect_edge(step, self.begin(reader), Node::commit(step.to.txn()))?;
+            }
         }
         Ok(match step.rule {
-            Rule::InitialRead { .. } | Rule::AntiDependency { .. } => Kind::AntiDependency,
+            Rule::InitialRead { .. } | Rule::AntiDependency { .. } | Rule::MissedChange { .. } => {
+                Kind::AntiDependency
+            }
             _ => Kind::Other,
         })
+    }
+
+    /// The reader of a change, at levels that ask what was found by condition.
+    fn check_change(&self, read: (OpId, KeyId), writer: TxnId, saw: bool) -> Result<TxnId, String> {
+        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows == Rows::Exact) {
+            return Err("the level does not ask what was found by condition".into());
+        }
+        let reader = super::conditions::check_change(self.facts, read, writer, saw)?;
+        self.check_surely_counts(reader)?;
+        Ok(reader)
     }
 
     fn check_session(&self, step: &Step) -> Result<(), String> {

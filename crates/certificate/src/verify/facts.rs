@@ -417,7 +417,7 @@ fn visit_reads<'a>(
         OpKind::ReadList => Seen::List(without_own(history, txn, op)),
         OpKind::PredicateRead | OpKind::PredicateUpdate => {
             let predicate = history.predicate(op);
-            for row in predicate.rows.iter().filter(|row| row.value != Value::UNKNOWN) {
+            for row in predicate.item_rows().filter(|row| row.value != Value::UNKNOWN) {
                 let seen = Seen::This(row.value);
                 let condition = Some((&predicate.condition, row.matched));
                 let own = own(row.key);

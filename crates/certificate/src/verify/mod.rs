@@ -6,6 +6,7 @@
 //! take time in proportion to their size.
 
 mod commits;
+mod conditions;
 mod derivation;
 mod facts;
 mod parallel;

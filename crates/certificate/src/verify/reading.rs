@@ -305,7 +305,14 @@ impl<'a> Shown<'_, 'a> {
         if !self.level.implies("snapshot-isolation") {
             return Err("the level allows such results".into());
         }
-        let reads = self.reads_at(op)?;
+        let reads = self.facts.reads_at(op, self.key);
+        if reads.is_empty() || self.facts.history.snapshot(reads[0].txn, op).is_some() {
+            let reader = super::conditions::check_mismatch(self.facts, op, self.key);
+            if reads.is_empty() || reader.is_ok() {
+                return reader.and_then(|reader| self.check_counts(reader));
+            }
+        }
+        self.check_counts(reads[0].txn)?;
         let is_wrong = |read: &Read<'_>| {
             let origins = read.own.map_or_else(|| self.origins(read), |own| vec![Some(own)]);
             origins.iter().all(|&origin| self.facts.contradicts_condition(read, origin))

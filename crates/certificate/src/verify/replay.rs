@@ -10,6 +10,7 @@
 //! A transaction of unknown outcome that takes part although nobody saw a write of it can be
 //! left out of the order without changing what anybody sees, so it does no harm.
 
+use super::conditions::Commits;
 use super::facts::{Facts, Read, Reader, Seen};
 use super::versions;
 use crate::level::{EventKind, Events, Rows};
@@ -41,6 +42,7 @@ pub(super) fn check(facts: &Facts<'_>, level: &Events, order: &[Node]) -> Result
             return Err(format!("transaction {} begins and does not commit", txn.0));
         }
     }
+    replay.conditions()?;
     versions::check_given(facts, &replay.committed, versions::Faults::Refused)
 }
 
@@ -56,6 +58,8 @@ struct Replay<'f, 'a> {
     /// By key, the write that is seen now.
     current: Vec<u32>,
     lists: HashMap<KeyId, List>,
+    /// What was committed when, where reads by condition have to fit it.
+    commits: Option<Commits>,
     /// Every version that there was, where rows may be read from the past.
     past: HashSet<(KeyId, Value)>,
     has_past: bool,
@@ -111,6 +115,8 @@ impl<'f, 'a> Replay<'f, 'a> {
             next_in_session: starts.collect(),
             current: vec![NONE; history.key_count()],
             lists: HashMap::new(),
+            commits: (level.rows == Rows::Exact && history.has_predicates())
+                .then(|| Commits::new(history)),
             past: HashSet::new(),
             has_past: level.rows == Rows::ReadsFrom,
             latest: vec![Latest { first: never, second: never }; level.real_time.len()],
@@ -287,6 +293,9 @@ impl<'f, 'a> Replay<'f, 'a> {
                 }
             }
             self.current[key.index()] = op.0;
+            if let Some(commits) = &mut self.commits {
+                commits.add(key, place, op);
+            }
             if kind == OpKind::Append {
                 self.append(key, value);
             }
@@ -295,6 +304,19 @@ impl<'f, 'a> Replay<'f, 'a> {
             self.remember(txn);
         }
         self.committed[txn.index()] = place;
+        Ok(())
+    }
+
+    /// What operations by condition found fits the order.
+    fn conditions(&self) -> Result<(), String> {
+        let Some(commits) = &self.commits else { return Ok(()) };
+        let history = self.facts.history;
+        for txn in history.txns().filter(|txn| self.begun[txn.index()] != NONE) {
+            for op in history.ops_of(txn).filter(|&op| !history.op(op).kind.has_key()) {
+                let found = commits.check(history, op, self.begun[txn.index()]);
+                found.map_err(|why| format!("operation {} by condition, {why}", op.0))?;
+            }
+        }
         Ok(())
     }
 

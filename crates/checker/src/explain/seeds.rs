@@ -113,7 +113,9 @@ impl Named {
                 | Rule::ListOrder { read, key }
                 | Rule::InitialRead { read, key }
                 | Rule::Visible { read, key, .. }
-                | Rule::AntiDependency { read, key, .. } => self.read(read, key),
+                | Rule::AntiDependency { read, key, .. }
+                | Rule::SawChange { read, key }
+                | Rule::MissedChange { read, key } => self.read(read, key),
                 Rule::GivenOrder { key } | Rule::Pair { key, .. } => {
                     self.keys.insert(key);
                 }

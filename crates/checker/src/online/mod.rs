@@ -50,7 +50,9 @@ pub use finding::{
 };
 pub use from_history::{Traced, from_history};
 pub use pipeline::{Pipeline, PipelineOptions, Room};
-pub use profile::{Certifier, Dml, Granularity, Locks, Profile, ProfileError, Reads, Writers};
+pub use profile::{
+    Certifier, Dml, Granularity, KnownDeviation, Locks, Profile, ProfileError, Reads, Writers,
+};
 pub use rounds::{EXACT_LEVELS, RoundCounts, Rounds, RoundsOptions};
 pub use trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,

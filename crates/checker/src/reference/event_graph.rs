@@ -14,9 +14,13 @@
 //! nothing. Levels with real time and sessions include session order, because a
 //! client does one thing after another even if its clock does not tell.
 //!
+//! Reads by condition add dependencies of their own; see `conditions`. Levels that do not
+//! imply snapshot isolation have none of them.
+//!
 //! Parallel snapshot isolation has no event for this: it asks that no cycle has
 //! fewer than two `rw`.
 
+use super::conditions::{self, Constraint};
 use super::execution::{Counted, Execution};
 use super::relation::{Relation, permutations};
 use crate::level::Level;
@@ -141,7 +145,13 @@ fn extend<'o>(
         return Ok(false);
     }
     let Some(((key, orders), rest)) = open.split_first() else {
-        return Ok(true);
+        let dependencies = dependencies(execution, level, chosen);
+        let snapshots = Level::SnapshotIsolation;
+        if level != snapshots && !snapshots.stronger_than().contains(&level) {
+            return Ok(true);
+        }
+        let constraints = conditions::constraints(execution, chosen)?;
+        return meets(execution, level, dependencies, &constraints, graphs_left);
     };
     for order in orders {
         chosen.push((*key, order));
@@ -154,6 +164,38 @@ fn extend<'o>(
     Ok(false)
 }
 
+/// Tries every way to meet what reads by condition ask for.
+fn meets(
+    execution: &Execution<'_>,
+    level: Level,
+    dependencies: Dependencies,
+    constraints: &[Constraint],
+    graphs_left: &mut usize,
+) -> Result<bool, String> {
+    if *graphs_left == 0 {
+        return Err(format!("reads by condition make more than {GRAPHS_MAX} graphs"));
+    }
+    *graphs_left -= 1;
+    if !permits(execution, level, &dependencies) {
+        return Ok(false);
+    }
+    let Some((constraint, rest)) = constraints.split_first() else {
+        return Ok(true);
+    };
+    for alternative in constraint {
+        let more = Dependencies {
+            wr: dependencies.wr.or(alternative.wr),
+            ww: dependencies.ww,
+            rw: dependencies.rw.or(alternative.rw),
+        };
+        if meets(execution, level, more, rest, graphs_left)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[derive(Clone, Copy)]
 struct Dependencies {
     wr: Relation,
     ww: Relation,

@@ -8,7 +8,8 @@
 //! in which order transactions committed and in which order versions were
 //! installed. All of it is tried: `observation` lists the choices of writers,
 //! `execution` says what one choice means and which reads explain themselves by
-//! no choice of orders, `commit_order` and `event_graph` try the orders. A level
+//! no choice of orders, `commit_order` and `event_graph` try the orders, `conditions` says
+//! what reads by condition ask for under an order of versions. A level
 //! is satisfied if some combination satisfies it.
 //!
 //! **Initial state.** An initial transaction precedes everything. It writes the
@@ -24,6 +25,7 @@
 //! at, and neither is whether a given version order is complete.
 
 mod commit_order;
+mod conditions;
 mod event_graph;
 mod execution;
 mod observation;

@@ -10,9 +10,9 @@
 //! write or contradicts it. A list read must end with exactly the own earlier
 //! appends; the rest of it was written by others.
 //!
-//! A read whose value the client never learned imposes nothing. Rows of a read by
-//! condition, returned or only looked at, are reads of their keys; keys that it
-//! does not mention impose nothing.
+//! A read whose value the client never learned imposes nothing. Rows that a read by
+//! condition returned are reads of their keys, and so are all rows of a range of keys;
+//! what else it means is for `conditions`.
 
 use isolde_history::{Condition, History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -144,7 +144,7 @@ impl<'a> Observations<'a> {
             OpKind::ReadList => self.record_list(txn, op, key),
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.history.predicate(op);
-                for row in &predicate.rows {
+                for row in predicate.item_rows() {
                     let condition = Some((&predicate.condition, row.matched));
                     self.record_register(txn, op, row.key, Seen::This(row.value), condition);
                 }

@@ -6,6 +6,7 @@
 
 use super::clocks::Clocks;
 use super::components::Components;
+use super::conditions::{Mismatch, all_fit};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -14,14 +15,14 @@ use super::model::{Events, Model, Node};
 use super::proof::{ProofBuilder, certificate_node};
 use super::repeated::Repeated;
 use super::runs::Runs;
-use super::saturate::{Saturated, Saturation};
+use super::saturate::{Saturated, Saturation, positions};
 use super::solving::{Refuted, Searched};
 use super::sources::Known;
 use super::timed::Timed;
 use super::versions::{self, Versions};
 use super::witness::guess;
 use super::{Options, Saturate};
-use crate::anomaly::Anomaly;
+use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::check::{Limits, Stage};
 use crate::naming;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
@@ -81,6 +82,9 @@ impl<'a> Decision<'a> {
     pub(super) fn run(&mut self) -> Verdict {
         if let Some(&divergence) = self.versions.divergences.first() {
             return self.diverged(divergence);
+        }
+        if let Some(mismatch) = self.versions.conditions.mismatches.first() {
+            return violated(mismatched(self.history(), *mismatch), None);
         }
         loop {
             self.attempts += 1;
@@ -375,6 +379,11 @@ impl<'a> Decision<'a> {
     }
 
     fn satisfied(&self, order: &[Node]) -> Verdict {
+        if !self.versions.conditions.open.is_empty()
+            && !all_fit(self.model, self.versions, positions(order))
+        {
+            return Verdict::Unknown(Unknown::Unsupported(OPEN_CONDITIONS.into()));
+        }
         let events = self.model.events_of(self.history().txn_count()) as Node;
         let counted =
             |node: &Node| *node < events && self.versions.index.is_counted(self.model.txn(*node));
@@ -395,6 +404,17 @@ impl<'a> Decision<'a> {
         let most = self.limits.working_bytes_max?;
         (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory))
     }
+}
+
+/// Why a level is open where only some orders of versions fit what was found by condition.
+const OPEN_CONDITIONS: &str = "an order of transactions was found that fits every read of a row, \
+    but not what was found by condition, and the order of the versions is not known; \
+    the database can tell it (`isolde run --white-box`)";
+
+/// The anomaly of a result that no version set gives.
+fn mismatched(history: &History, mismatch: Mismatch) -> Anomaly {
+    let ops = [mismatch.op].into_iter().chain(mismatch.write).collect();
+    of_operations(history, AnomalyKind::ResultSetMismatch, mismatch.key, ops)
 }
 
 /// A violation and its proof, if there is one.

@@ -1,5 +1,6 @@
 //! Cycles of events as cycles of transactions, each edge with its evidence.
 
+use super::conditions::Change;
 use super::cycle::{Premises, Step};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node};
@@ -76,6 +77,15 @@ impl Explainer<'_> {
             }
             Why::Step(place) => Reason::Version(self.versions.index.steps()[place as usize]),
             Why::Derived(place) => self.derived(place, depth),
+            Why::Condition(place) => {
+                let it = self.versions.conditions.edges[place as usize];
+                match it.kind {
+                    Change::Saw => Reason::ReadsFrom { read: it.op, key: it.key },
+                    Change::Missed => {
+                        Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() }
+                    }
+                }
+            }
         }
     }
 

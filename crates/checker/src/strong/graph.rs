@@ -36,6 +36,8 @@ pub(super) enum Why {
     RealTime,
     /// Derived: the place in [`Graph::derived`].
     Derived(u32),
+    /// A dependency of a read by condition, as its place in `Conditions::edges`.
+    Condition(u32),
 }
 
 const NUMBER_BITS: u32 = 28;
@@ -52,6 +54,7 @@ impl Evidence {
             Why::FirstVersion(slot) => (6, slot),
             Why::RealTime => (7, 0),
             Why::Derived(place) => (8, place),
+            Why::Condition(place) => (9, place),
         };
         assert!(number < 1 << NUMBER_BITS, "at most 2^28 reads and versions");
         Evidence(kind << NUMBER_BITS | number)
@@ -68,7 +71,8 @@ impl Evidence {
             5 => Why::InitialRead(ReadId(number)),
             6 => Why::FirstVersion(number),
             7 => Why::RealTime,
-            _ => Why::Derived(number),
+            8 => Why::Derived(number),
+            _ => Why::Condition(number),
         }
     }
 }

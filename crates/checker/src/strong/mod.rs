@@ -14,6 +14,7 @@ mod argument;
 mod clocks;
 mod commits;
 mod components;
+mod conditions;
 mod connected;
 mod constraints;
 mod cover;

@@ -1,6 +1,7 @@
 //! Refutations as certificates: every edge with the rule it follows from, premises
 //! before conclusions.
 
+use super::conditions::Change;
 use super::cycle::{Premises, Step};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node, Writers};
@@ -357,6 +358,13 @@ impl<'a> ProofBuilder<'a> {
                     certificate::Rule::Pair { key, path }
                 } else {
                     initial
+                }
+            }
+            Why::Condition(place) => {
+                let it = versions.conditions.edges[place as usize];
+                match it.kind {
+                    Change::Saw => certificate::Rule::SawChange { read: it.op, key: it.key },
+                    Change::Missed => certificate::Rule::MissedChange { read: it.op, key: it.key },
                 }
             }
             Why::Begins | Why::FirstVersion(_) | Why::Derived(_) => {

@@ -8,6 +8,7 @@
 //! said so [Emme, King Cobra]. A key whose links form one path through all its slots is
 //! *settled*: nothing about it is left to find out.
 
+use super::conditions::Conditions;
 use super::model::{Model, Protected};
 use super::sources::Sources;
 use isolde_history::{
@@ -81,6 +82,8 @@ pub(super) struct Versions<'a> {
     pub(super) settled: Vec<bool>,
     /// Per key, the read of its initial version by a transaction that also writes it.
     pub(super) initial_rewriter: Vec<Option<ReadId>>,
+    /// What reads by condition mean; empty where the level does not ask.
+    pub(super) conditions: Conditions,
 }
 
 impl<'a> Versions<'a> {
@@ -109,11 +112,16 @@ impl<'a> Versions<'a> {
             divergences: Vec::new(),
             settled: Vec::new(),
             initial_rewriter: Vec::new(),
+            conditions: Conditions::default(),
         };
         versions.find_seen(model);
         versions.group_reads();
         versions.find_links(model, sources);
         versions.find_settled();
+        let asks = model.protected == Protected::Everything && model.forbids_divergence();
+        if asks && history.has_predicates() {
+            versions.conditions = Conditions::new(&versions);
+        }
         versions
     }
 

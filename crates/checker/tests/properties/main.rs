@@ -1,6 +1,7 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
 mod certificates;
+mod conditions;
 mod derivations;
 mod engine;
 mod explanations;

@@ -305,7 +305,8 @@ impl Watch<'_> {
         let asked = self.asked_profile()?;
         let mut database =
             isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
-        let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())?;
+        let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())
+            .map_err(|message| usage(&message))?;
         let profile = match asked {
             Some(profile) => profile,
             None => {

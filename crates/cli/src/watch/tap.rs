@@ -103,6 +103,13 @@ impl SessionObserver for SessionTap {
                 }
                 self.operation(EventKind::Read, interval);
             }
+            // Rows that do not meet the condition are not in the answer, nor their versions.
+            (Request::Select { .. }, Answer::Rows(rows)) => {
+                for &(key, value) in rows {
+                    self.cell(REGISTERS, key, number(value));
+                }
+                self.operation(EventKind::Read, interval);
+            }
             (Request::CompareAndSet { key, expected, .. }, Answer::Applied(true)) => {
                 self.cell(REGISTERS, *key, expected.map_or(Content::ABSENT, number));
                 self.operation(EventKind::LockingRead, interval);
@@ -112,7 +119,8 @@ impl SessionObserver for SessionTap {
             (
                 Request::CompareAndSet { .. } | Request::Insert { .. } | Request::Delete { .. },
                 Answer::Applied(false),
-            ) => {
+            )
+            | (Request::Aggregate { .. }, _) => {
                 self.producer.hub().untold.fetch_add(1, Ordering::Relaxed);
             }
             _ => self.written(request, Some(answer), interval),
@@ -165,6 +173,19 @@ impl SessionTap {
                     for key in low..=high {
                         self.cell(REGISTERS, key, number(first + (key - low)));
                     }
+                }
+            },
+            Request::UpdateWhere { .. } | Request::DeleteWhere { .. } => match answer {
+                Some(Answer::Rows(rows)) => {
+                    let is_deleting = matches!(request, Request::DeleteWhere { .. });
+                    for &(key, value) in rows {
+                        let content = if is_deleting { Content::ABSENT } else { number(value) };
+                        self.cell(REGISTERS, key, content);
+                    }
+                }
+                // Nobody knows which rows it found.
+                _ => {
+                    self.producer.hub().untold.fetch_add(1, Ordering::Relaxed);
                 }
             },
             // A read without an answer tells nothing.

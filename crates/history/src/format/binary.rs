@@ -10,6 +10,7 @@ mod check;
 mod checksum;
 mod frame;
 mod read;
+mod snapshots;
 mod write;
 
 use super::{Format, Sample, Writer};
@@ -41,7 +42,7 @@ pub(super) fn is_binary(head: &[u8]) -> bool {
 /// Not ASCII, so that no text begins like it, and with a line end, so that a
 /// transfer that changes line ends is noticed.
 pub(super) const MAGIC: [u8; 8] = *b"\x89ISOLDE\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes of one entry of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,8 @@ const SCHEMA: &[(&str, Width)] = &[
     ("timestamp.start.logical", Width::Long),
     ("timestamp.commit", Width::Long),
     ("timestamp.commit.logical", Width::Long),
+    ("txn.numbers", Width::Long),
+    ("txn.snapshots", Width::Word),
     ("op.kinds", Width::Byte),
     ("op.keys", Width::Word),
     ("op.values", Width::Word),
@@ -90,6 +93,8 @@ const SCHEMA: &[(&str, Width)] = &[
     ("predicate.first", Width::Long),
     ("predicate.second", Width::Long),
     ("predicate.third", Width::Long),
+    ("predicate.functions", Width::Byte),
+    ("predicate.results", Width::Word),
     ("predicate.rows", Width::Long),
     ("predicate.row.keys", Width::Word),
     ("predicate.row.values", Width::Word),
@@ -97,6 +102,11 @@ const SCHEMA: &[(&str, Width)] = &[
     ("row.ops", Width::Word),
     ("row.columns", Width::Word),
     ("row.contents", Width::Word),
+    ("snapshot.below", Width::Long),
+    ("snapshot.exceptions", Width::Long),
+    ("snapshot.except", Width::Long),
+    ("snapshot.ops", Width::Word),
+    ("snapshot.places", Width::Word),
     ("version.keys", Width::Word),
     ("version.complete", Width::Byte),
     ("version.chains", Width::Long),

@@ -313,6 +313,9 @@ impl Understanding {
         };
         if is_list && value.is_nil() {
             builder.read_list(key, &[]);
+        } else if is_list && let Some((text, count)) = value.numbers() {
+            *known = Kind::Other;
+            builder.read_list_text(key, text, count);
         } else if is_list && value.is_sequence() {
             *known = Kind::Other;
             self.elements.clear();
@@ -471,7 +474,7 @@ fn predicate(builder: &mut HistoryBuilder, condition: Form<'_>, rows: Form<'_>) 
             matched: true,
         });
     }
-    Predicate { condition, rows: returned }
+    Predicate { condition, rows: returned, aggregate: None }
 }
 
 fn modulo(condition: Form<'_>) -> Option<Condition> {

@@ -273,7 +273,10 @@ impl File<'_> {
                 self.line.close();
             }
             Condition::Notation(notation) => self.line.datum(history.datum(notation))?,
-            Condition::All | Condition::KeyRange { .. } | Condition::ColumnRange { .. } => {
+            Condition::All
+            | Condition::ValueRange { .. }
+            | Condition::KeyRange { .. }
+            | Condition::ColumnRange { .. } => {
                 self.line.word("true");
             }
         }
@@ -392,10 +395,13 @@ impl<'a> Refusals<'a> {
             OpKind::Delete if found.value != Value::NIL => Some("a delete that leaves a version"),
             OpKind::ReadOther => Some("a refused compare-and-set"),
             OpKind::PredicateUpdate => Some("an update by condition"),
+            OpKind::PredicateRead if history.predicate(op).aggregate.is_some() => {
+                Some("an aggregate")
+            }
             OpKind::PredicateRead => match history.predicate(op).condition {
-                Condition::KeyRange { .. } | Condition::ColumnRange { .. } => {
-                    Some("a read by range")
-                }
+                Condition::ValueRange { .. }
+                | Condition::KeyRange { .. }
+                | Condition::ColumnRange { .. } => Some("a read by range"),
                 _ => None,
             },
             OpKind::Call => match lone_call(history, txn) {

@@ -74,7 +74,7 @@ pub(super) fn plan(
 ) -> Result<Plan, WriteError> {
     for txn in history.txns() {
         for op in history.ops_of(txn) {
-            refuse(history, abilities, txn, history.op(op), || &history.predicate(op).condition)?;
+            refuse(history, abilities, txn, history.op(op), || history.predicate(op))?;
         }
     }
     let observed = observed_unknowns(history);
@@ -96,7 +96,7 @@ fn refuse<'h>(
     abilities: Abilities,
     txn: TxnId,
     op: Op,
-    condition: impl FnOnce() -> &'h crate::predicate::Condition,
+    predicate: impl FnOnce() -> &'h crate::predicate::Predicate,
 ) -> Result<(), WriteError> {
     use crate::predicate::Condition;
     let what = match op.kind {
@@ -107,8 +107,11 @@ fn refuse<'h>(
         OpKind::Call => "has an operation that is neither read nor write",
         OpKind::PredicateUpdate => "has an update by condition",
         OpKind::PredicateRead if !abilities.ranges => "has a read by condition",
-        OpKind::PredicateRead => match condition() {
-            Condition::All | Condition::KeyRange { .. } => return Ok(()),
+        OpKind::PredicateRead => match predicate() {
+            it if it.aggregate.is_some() => "has an aggregate",
+            it if matches!(it.condition, Condition::All | Condition::KeyRange { .. }) => {
+                return Ok(());
+            }
             _ => "has a read by a condition that is no range of keys",
         },
         OpKind::Read | OpKind::Write | OpKind::Insert | OpKind::Delete => return Ok(()),

@@ -201,7 +201,7 @@ impl Log<'_, '_> {
             low: values.unsigned(low.into()),
             high: values.unsigned(high.into()),
         };
-        let predicate = Predicate { condition, rows };
+        let predicate = Predicate { condition, rows, aggregate: None };
         self.builder.predicate(OpKind::PredicateRead, predicate);
         Ok(())
     }

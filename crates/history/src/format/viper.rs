@@ -188,7 +188,8 @@ impl Assembler {
                     })
                     .collect();
                 let condition = Condition::KeyRange { low, high };
-                builder.predicate(OpKind::PredicateRead, Predicate { condition, rows });
+                let predicate = Predicate { condition, rows, aggregate: None };
+                builder.predicate(OpKind::PredicateRead, predicate);
             }
         }
     }

@@ -209,7 +209,7 @@ impl<'a> Joiner<'a> {
                 OpKind::ReadList => self.read_list(txn, op, key),
                 OpKind::ReadOther => self.read_other(txn, op, key, value),
                 OpKind::PredicateRead | OpKind::PredicateUpdate => {
-                    for row in &history.predicate(op).rows {
+                    for row in history.predicate(op).item_rows() {
                         self.read(txn, op, row.key, row.value);
                     }
                 }

@@ -5,7 +5,8 @@ use crate::history::{
     ALWAYS, History, Interval, KeyId, NEVER, OpKind, Outcome, Time, Timestamp, Timestamps,
     TxnTimes, VersionChain,
 };
-use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::predicate::{Aggregate, Condition, Function, Predicate, PredicateRow};
+use crate::snapshot::Snapshot;
 use crate::value::{Datum, Value};
 
 /// Texts that a careless writer would write as something else.
@@ -162,6 +163,11 @@ impl Random {
                 [0; 2].map(|_: u8| Timestamp { physical: self.below(9), logical: self.below(2) });
             self.builder.timestamps(txn, Timestamps { start, commit });
         }
+        if self.below(3) == 0 {
+            let (number, snapshot) = (self.below(9), self.snapshot());
+            self.builder.number(txn, number);
+            self.builder.txn_snapshot(txn, snapshot);
+        }
         for _ in 0..self.below(5) {
             self.operation();
         }
@@ -189,16 +195,26 @@ impl Random {
             let interval = self.interval();
             self.builder.op_interval(interval);
         }
+        if self.below(4) == 0 {
+            let snapshot = self.snapshot();
+            self.builder.op_snapshot(snapshot);
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let except = (0..self.below(3)).map(|_| self.below(9)).collect();
+        Snapshot { below: self.below(9), except }
     }
 
     fn predicate(&mut self) -> Predicate {
         let (low, high, column) = (self.value(), self.value(), self.value());
-        let condition = match self.below(6) {
+        let condition = match self.below(7) {
             0 => Condition::All,
             1 => Condition::Equals(low),
             2 => Condition::Modulo { modulus: 1 + self.below(9), remainder: self.below(9) },
             3 => Condition::KeyRange { low, high },
             4 => Condition::ColumnRange { column, low, high },
+            5 => Condition::ValueRange { low, high },
             _ => Condition::Notation(low),
         };
         let rows = (0..self.below(4)).map(|_| PredicateRow {
@@ -206,6 +222,10 @@ impl Random {
             value: self.value(),
             matched: self.below(2) == 0,
         });
-        Predicate { rows: rows.collect(), condition }
+        let rows = rows.collect();
+        let result = self.value();
+        let function = Function::ALL.get(self.below(8) as usize);
+        let aggregate = function.map(|&function| Aggregate { function, result });
+        Predicate { rows, condition, aggregate }
     }
 }

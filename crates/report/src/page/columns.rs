@@ -237,7 +237,7 @@ fn shown_value(history: &History, op: OpId) -> Shown {
                 .map(|row| text(history, history.key_name(row.key)))
                 .collect();
             let more = if rows.count() > ENDS { " …" } else { "" };
-            let condition = predicate.condition.display(history.values());
+            let condition = predicate.display(history.values());
             Shown::Text(format!("{condition}: {}{more}", named.join(" ")))
         }
         _ => match history.datum(it.value) {

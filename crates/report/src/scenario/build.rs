@@ -208,7 +208,7 @@ impl Cast<'_> {
                     matched: row.matched,
                 };
                 let rows = predicate.rows.iter().take(OPS_LISTED_MAX).map(row).collect();
-                (predicate.condition.display(history.values()).to_string(), rows)
+                (predicate.display(history.values()).to_string(), rows)
             }
             _ => (prose.value(it.value), Vec::new()),
         };

@@ -123,7 +123,7 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     }
     if !history.op(read).kind.has_key() {
         let predicate = history.predicate(read);
-        let condition = predicate.condition.display(history.values());
+        let condition = predicate.display(history.values());
         return format!(
             "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",
             prose.content(read, key)

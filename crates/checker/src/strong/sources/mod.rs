@@ -5,12 +5,14 @@
 //! order, found by [`Versions`](super::versions::Versions); `version_order` turns them
 //! into edges.
 
+mod conditions;
 mod initial;
 mod reads_from;
 mod real_time;
 mod session;
 mod version_order;
 
+pub(super) use conditions::ByCondition;
 pub(super) use initial::Initial;
 pub(super) use reads_from::ReadsFrom;
 pub(super) use real_time::RealTimeOrder;
@@ -29,6 +31,7 @@ pub(super) struct Known<'a> {
     reads: ReadsFrom<'a>,
     version_order: VersionOrder<'a>,
     initial: Initial<'a>,
+    conditions: ByCondition<'a>,
     times: Vec<RealTimeOrder>,
     nodes: usize,
 }
@@ -50,6 +53,7 @@ impl<'a> Known<'a> {
             version_order: VersionOrder { model, versions },
             nodes: events + initial.node_count(),
             initial,
+            conditions: ByCondition { model, versions },
             times: Vec::new(),
         }
     }
@@ -79,6 +83,7 @@ impl Edges for Known<'_> {
         self.reads.each(emit);
         self.version_order.each(emit);
         self.initial.each(emit);
+        self.conditions.each(emit);
         self.times.each(emit);
     }
 }

@@ -9,7 +9,7 @@ use crate::history::{
     Columns, Event, GivenOrders, KeyId, OpId, OpKind, Outcome, PositionUnit, Remark, Session, Time,
     Timestamp, Timestamps, TxnId, VersionChain,
 };
-use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::predicate::{Aggregate, Condition, Function, Predicate, PredicateRow};
 use crate::value::{VALUES_MAX, Value, Values};
 use std::borrow::Cow;
 
@@ -28,15 +28,18 @@ pub(super) fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(),
     reader.predicates()?;
     reader.ops()?;
     reader.rows()?;
+    reader.snapshots()?;
     reader.orders()?;
     reader.notes()?;
     builder.adopt(reader.columns);
     Ok(())
 }
 
+const FUNCTIONS: usize = Function::ALL.len();
+
 pub(super) struct Reader<'a> {
     pub(super) file: &'a str,
-    stored: Stored,
+    pub(super) stored: Stored,
     pub(super) columns: Columns,
 }
 
@@ -234,6 +237,16 @@ impl Reader<'_> {
         self.check_flags(&matched)?;
         let offsets = self.stored.longs("predicate.rows");
         self.check_offsets(&offsets, kinds.len(), keys.len())?;
+        let functions = self.stored.bytes("predicate.functions");
+        self.check_length(&functions, kinds.len())?;
+        self.check(&functions, "a function from 0 to 4", |it| usize::from(it) <= FUNCTIONS)?;
+        let results = self.take_values("predicate.results")?;
+        self.check_length(&results, kinds.len())?;
+        let aggregate = |index: usize| {
+            let place = usize::from(functions.entries[index]).checked_sub(1)?;
+            let result = Value::from_bits(results.entries[index]);
+            Some(Aggregate { function: Function::ALL[place], result })
+        };
         let row = |index: usize| PredicateRow {
             key: KeyId(keys.entries[index]),
             value: Value::from_bits(values.entries[index]),
@@ -244,6 +257,7 @@ impl Reader<'_> {
             predicates.push(Predicate {
                 condition: self.condition(&kinds, &operands, index)?,
                 rows: (bounds[0] as usize..bounds[1] as usize).map(row).collect(),
+                aggregate: aggregate(index),
             });
         }
         self.columns.predicates = predicates;
@@ -275,8 +289,9 @@ impl Reader<'_> {
             3 => Condition::KeyRange { low: value(0)?, high: value(1)? },
             4 => Condition::ColumnRange { column: value(2)?, low: value(0)?, high: value(1)? },
             5 => Condition::Notation(value(0)?),
+            6 => Condition::ValueRange { low: value(0)?, high: value(1)? },
             other => {
-                let message = format!("expected a kind of condition from 0 to 5, found {other}");
+                let message = format!("expected a kind of condition from 0 to 6, found {other}");
                 return Err(kinds.wrong(self.file, index, &message));
             }
         })

@@ -7,7 +7,8 @@ use crate::format::{Input, ReadOptions, read, read_detected};
 use crate::history::{History, Interval, OpKind, Outcome, TxnTimes};
 use crate::testing::{identical, random_history};
 use crate::value::Value;
-use crate::{Condition, Predicate, PredicateRow, Source, Timestamp, Timestamps, VersionChain};
+use crate::{Aggregate, Condition, Function, Predicate, PredicateRow, Snapshot, Source};
+use crate::{Timestamp, Timestamps, VersionChain};
 
 /// A history with an entry in every column.
 fn everything() -> History {
@@ -48,12 +49,17 @@ fn everything() -> History {
         Condition::KeyRange { low: Value::NIL, high: wide },
         Condition::ColumnRange { column: text, low: wide, high: word },
         Condition::Notation(other),
+        Condition::ValueRange { low: number(1), high: Value::NIL },
     ];
     for condition in conditions {
         let row = |key, value, matched| PredicateRow { key, value, matched };
         let rows = vec![row(keys[0], wide, false), row(keys[2], number(1), true)];
-        builder.predicate(OpKind::PredicateRead, Predicate { condition, rows });
+        let aggregate = Some(Aggregate { function: Function::Max, result: wide });
+        builder.predicate(OpKind::PredicateRead, Predicate { condition, rows, aggregate });
     }
+    builder.op_snapshot(Snapshot { below: 9, except: vec![3, 5] });
+    builder.number(second, 7);
+    builder.txn_snapshot(first, Snapshot { below: 7, except: Vec::new() });
     builder.version_chain(VersionChain {
         key: keys[2],
         values: vec![number(1), wide],
@@ -204,10 +210,10 @@ fn every_changed_byte_is_noticed() {
 #[test]
 fn another_version_is_refused_with_advice() {
     let mut bytes = written(&everything(), &FORMAT);
-    bytes[8] = 2;
+    bytes[8] = 3;
     assert_eq!(
         refusal(&bytes),
-        "test.isolde: byte 8: expected version 1 of the binary format, found 2 \
+        "test.isolde: byte 8: expected version 2 of the binary format, found 3 \
          (a newer isolde may have written it)"
     );
 }
@@ -225,7 +231,7 @@ session.labels 0 4294967295: the id of a value, found 4294967295
 session.txns 1 3: offsets that ascend from 0, found 2
 session.txns 0 1: offsets that ascend from 0, found 1
 session.txns 2 1: offsets up to 2, found 1
-txn.ops 1 9: offsets that ascend from 0, found 8
+txn.ops 1 10: offsets that ascend from 0, found 9
 txn.outcomes 0 3: an outcome from 0 to 2, found 3
 timestamp.given 0 2: 0 or 1, found 2
 op.kinds 0 10: a kind of operation from 0 to 9, found 10
@@ -233,17 +239,23 @@ op.kinds 0 7: the key of a PredicateRead, found 0
 op.keys 0 3: the key of a Write, found 3
 op.values 0 2147483655: the value of a Write, found 2147483655
 op.values 1 1: the value of a ReadList, found 1
-op.values 2 6: the value of a PredicateRead, found 6
+op.values 2 7: the value of a PredicateRead, found 7
 list.lengths 0 3: a list within 2 elements, found one beyond
 list.starts 0 4294967295: a list within 2 elements, found one beyond
 list.elements 0 4294967295: the id of a value, found 4294967295
-predicate.kinds 0 6: a kind of condition from 0 to 5, found 6
+predicate.kinds 0 7: a kind of condition from 0 to 6, found 7
 predicate.first 1 4294967296: the id of a value, found 4294967296
 predicate.first 2 0: a divisor of at least 1, found 0
 predicate.rows 1 18446744073709551615: offsets that ascend from 0, found 4
 predicate.row.keys 0 3: a key below 3, found 3
 predicate.row.matched 0 2: 0 or 1, found 2
-row.ops 0 8: an operation below 8, found 8
+predicate.functions 0 5: a function from 0 to 4, found 5
+predicate.results 0 4294967295: the id of a value, found 4294967295
+row.ops 0 9: an operation below 9, found 9
+txn.snapshots 0 2: a snapshot below 2, found 2
+snapshot.ops 0 9: an operation below 9, found 9
+snapshot.places 0 2: a snapshot below 2, found 2
+snapshot.except 1 3: exceptions in ascending order, found another
 version.keys 0 3: a key below 3, found 3
 version.chains 1 3: offsets up to 2, found 3
 serial.given 0 0: 0 entries, found 2

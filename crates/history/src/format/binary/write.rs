@@ -3,7 +3,7 @@
 use super::frame::{FrameWriter, Storage};
 use crate::format::WriteError;
 use crate::history::{Columns, History, Time, Timestamps};
-use crate::predicate::Condition;
+use crate::predicate::{Aggregate, Condition};
 use crate::value::{Datum, Value};
 use std::io::{self, Write};
 
@@ -19,6 +19,7 @@ pub(super) fn write(
     txns(columns, &mut frames)?;
     ops(columns, &mut frames)?;
     predicates(columns, &mut frames)?;
+    snapshots(columns, &mut frames)?;
     orders(columns, &mut frames)?;
     notes(columns, &mut frames)?;
     frames.finish()?;
@@ -97,7 +98,9 @@ fn txns(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
     frames.column("timestamp.start", part(|given| given.start.physical))?;
     frames.column("timestamp.start.logical", part(|given| given.start.logical))?;
     frames.column("timestamp.commit", part(|given| given.commit.physical))?;
-    frames.column("timestamp.commit.logical", part(|given| given.commit.logical))
+    frames.column("timestamp.commit.logical", part(|given| given.commit.logical))?;
+    frames.column("txn.numbers", columns.snapshots.numbers.iter().copied())?;
+    frames.column("txn.snapshots", columns.snapshots.of_txns.iter().copied())
 }
 
 fn ops(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
@@ -121,6 +124,14 @@ fn predicates(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()>
     frames.column("predicate.first", parts().map(|parts| parts.1[0]))?;
     frames.column("predicate.second", parts().map(|parts| parts.1[1]))?;
     frames.column("predicate.third", parts().map(|parts| parts.1[2]))?;
+    let functions = columns.predicates.iter().map(|predicate| match predicate.aggregate {
+        None => 0,
+        Some(aggregate) => 1 + aggregate.function as u8,
+    });
+    frames.column("predicate.functions", functions)?;
+    let aggregates = columns.predicates.iter().map(|predicate| predicate.aggregate);
+    let result = |aggregate: Option<Aggregate>| aggregate.map_or(Value::NIL, |it| it.result).bits();
+    frames.column("predicate.results", aggregates.map(result))?;
     let lengths = columns.predicates.iter().map(|predicate| predicate.rows.len());
     frames.column("predicate.rows", offsets(lengths))?;
     let rows = || columns.predicates.iter().flat_map(|predicate| &predicate.rows);
@@ -144,7 +155,18 @@ fn condition_parts(condition: &Condition) -> (u8, [u64; 3]) {
         Condition::KeyRange { low, high } => (3, [bits(low), bits(high), 0]),
         Condition::ColumnRange { column, low, high } => (4, [bits(low), bits(high), bits(column)]),
         Condition::Notation(notation) => (5, [bits(notation), 0, 0]),
+        Condition::ValueRange { low, high } => (6, [bits(low), bits(high), 0]),
     }
+}
+
+fn snapshots(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
+    let table = || columns.snapshots.table.iter();
+    frames.column("snapshot.below", table().map(|it| it.below))?;
+    frames.column("snapshot.exceptions", offsets(table().map(|it| it.except.len())))?;
+    frames.column("snapshot.except", table().flat_map(|it| it.except.iter().copied()))?;
+    let of_ops = &columns.snapshots.of_ops;
+    frames.column("snapshot.ops", of_ops.iter().map(|entry| entry.0.0))?;
+    frames.column("snapshot.places", of_ops.iter().map(|entry| entry.1))
 }
 
 fn orders(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {

@@ -9,7 +9,8 @@ use crate::history::{
     ALWAYS, Interval, NEVER, OpKind, Outcome, PositionUnit, Timestamp, Timestamps, TxnTimes,
     VersionChain,
 };
-use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::predicate::{Aggregate, Condition, Function, Predicate, PredicateRow};
+use crate::snapshot::Snapshot;
 use crate::value::{Value, Values};
 use hashbrown::{HashMap, HashSet};
 
@@ -63,6 +64,8 @@ pub(super) struct Head {
     interval: Option<Interval>,
     times: Option<TxnTimes>,
     timestamps: Option<Timestamps>,
+    number: Option<u64>,
+    snapshot: Option<Snapshot>,
 }
 
 /// Reads up to the colon, included.
@@ -72,8 +75,15 @@ pub(super) fn head(line: &mut Line<'_>, values: &mut Values) -> Result<Head, Fau
         Fault::new(start, "`SESSION: operations`, a declaration or a comment")
             .hint("a session's name of other characters than letters, digits and `_-.` is quoted")
     })?;
-    let mut head =
-        Head { session, name: Value::NIL, interval: None, times: None, timestamps: None };
+    let mut head = Head {
+        session,
+        name: Value::NIL,
+        interval: None,
+        times: None,
+        timestamps: None,
+        number: None,
+        snapshot: None,
+    };
     if line.take(b'/') {
         head.name = line.value(values, Scope::Plain)?;
     }
@@ -102,6 +112,12 @@ pub(super) fn head(line: &mut Line<'_>, values: &mut Values) -> Result<Head, Fau
         head.timestamps = Some(Timestamps { start, commit });
         line.spaces();
     }
+    if line.take_text("id=") {
+        head.number = Some(line.natural()?);
+        line.spaces();
+    }
+    head.snapshot = snapshot(line)?;
+    line.spaces();
     let at = line.at();
     if !line.take(b':') {
         return Err(Fault::new(at, "`:` and operations after the session"));
@@ -116,6 +132,22 @@ fn timestamp(line: &mut Line<'_>) -> Result<Timestamp, Fault> {
         logical = line.natural()?;
     }
     Ok(Timestamp { physical, logical })
+}
+
+/// `sees=BELOW` or `sees=BELOW!EXCEPT,EXCEPT`, if it is there.
+fn snapshot(line: &mut Line<'_>) -> Result<Option<Snapshot>, Fault> {
+    if !line.take_text("sees=") {
+        return Ok(None);
+    }
+    let below = line.natural()?;
+    let mut except = Vec::new();
+    if line.take(b'!') {
+        except.push(line.natural()?);
+        while line.take(b',') {
+            except.push(line.natural()?);
+        }
+    }
+    Ok(Some(Snapshot { below, except }))
 }
 
 impl Reader<'_> {
@@ -241,6 +273,12 @@ impl Reader<'_> {
         if let Some(timestamps) = head.timestamps {
             self.builder.timestamps(txn, timestamps);
         }
+        if let Some(number) = head.number {
+            self.builder.number(txn, number);
+        }
+        if let Some(snapshot) = head.snapshot {
+            self.builder.txn_snapshot(txn, snapshot);
+        }
         line.spaces();
         loop {
             if line.is_over() {
@@ -346,7 +384,23 @@ impl Reader<'_> {
 
     fn predicate(&mut self, line: &mut Line<'_>, kind: OpKind) -> Result<(), Fault> {
         line.spaces();
+        let function =
+            Function::ALL.into_iter().find(|function| starts_with_word(line, function.name()));
+        if let Some(function) = function {
+            line.take_text(function.name());
+            line.spaces();
+        }
         let condition = self.condition(line)?;
+        let mut aggregate = None;
+        if let Some(function) = function {
+            line.spaces();
+            let at = line.at();
+            if !line.take_text("->") {
+                return Err(Fault::new(at, "`->` and the result after the condition"));
+            }
+            line.spaces();
+            aggregate = Some(Aggregate { function, result: self.value(line)? });
+        }
         let mut rows = Vec::new();
         for matched in [true, false] {
             line.spaces();
@@ -363,7 +417,7 @@ impl Reader<'_> {
                 line.spaces();
             }
         }
-        self.builder.predicate(kind, Predicate { condition, rows });
+        self.builder.predicate(kind, Predicate { condition, rows, aggregate });
         close(line)
     }
 
@@ -373,7 +427,7 @@ impl Reader<'_> {
         let unknown = || {
             Fault::new(
                 start,
-                "`all`, `value = V`, `value mod M = R`, `key LOW..HIGH`, \
+                "`all`, `value = V`, `value mod M = R`, `value LOW..HIGH`, `key LOW..HIGH`, \
                  `column C LOW..HIGH` or `where \"TEXT\"`",
             )
         };
@@ -416,7 +470,10 @@ impl Reader<'_> {
             line.spaces();
             return Ok(Condition::Equals(self.value(line)?));
         }
-        Err(Fault::new(at, "`= V` or `mod M = R`"))
+        match self.bounds(line) {
+            Ok((low, high)) => Ok(Condition::ValueRange { low, high }),
+            Err(_) => Err(Fault::new(at, "`= V`, `mod M = R` or `LOW..HIGH`")),
+        }
     }
 
     fn bounds(&mut self, line: &mut Line<'_>) -> Result<(Value, Value), Fault> {
@@ -443,6 +500,9 @@ impl Reader<'_> {
             line.dots()?;
             let completed = line.time(NEVER)?;
             self.builder.op_interval(Interval { invoked, completed });
+        }
+        if let Some(snapshot) = snapshot(line)? {
+            self.builder.op_snapshot(snapshot);
         }
         Ok(())
     }
@@ -485,6 +545,10 @@ impl Reader<'_> {
 enum Named {
     Once(DraftTxn),
     Shared,
+}
+
+fn starts_with_word(line: &Line<'_>, word: &str) -> bool {
+    line.rest().strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', '\t']))
 }
 
 fn unknown_operation(at: usize) -> Fault {

@@ -5,6 +5,7 @@ use crate::format::WriteError;
 use crate::history::{
     ALWAYS, History, Interval, NEVER, OpId, OpKind, Outcome, SessionId, Time, Timestamp, TxnId,
 };
+use crate::snapshot::Snapshot;
 use crate::value::{Datum, Value};
 use hashbrown::{HashMap, HashSet};
 use std::fmt;
@@ -170,6 +171,12 @@ impl TextWriter<'_> {
             let (start, commit) = (timestamp(timestamps.start), timestamp(timestamps.commit));
             write!(self.out, " ts={start}..{commit}")?;
         }
+        if let Some(number) = self.history.number(txn) {
+            write!(self.out, " id={number}")?;
+        }
+        if let Some(snapshot) = self.history.txn_snapshot(txn) {
+            write!(self.out, " {}", seen(snapshot))?;
+        }
         Ok(())
     }
 
@@ -209,6 +216,9 @@ impl TextWriter<'_> {
             let completed = time(interval.completed, NEVER);
             write!(self.out, "@{invoked}..{completed}")?;
         }
+        if let Some(snapshot) = history.op_snapshot(op) {
+            write!(self.out, "{}", seen(snapshot))?;
+        }
         Ok(())
     }
 
@@ -223,8 +233,7 @@ impl TextWriter<'_> {
 
     fn predicate(&mut self, op: OpId) -> io::Result<()> {
         let predicate = self.history.predicate(op);
-        let condition = predicate.condition.display(self.history.values());
-        write!(self.out, "{condition}")?;
+        write!(self.out, "{}", predicate.display(self.history.values()))?;
         let rows = &predicate.rows;
         for matched in [true, false] {
             let is_last = rows.iter().all(|row| row.matched);
@@ -352,6 +361,16 @@ fn time(time: Time, missing: Time) -> impl fmt::Display {
             if time == missing { out.write_str("?") } else { write!(out, "{time}") }
         },
     )
+}
+
+fn seen(snapshot: &Snapshot) -> impl fmt::Display {
+    fmt::from_fn(move |out| {
+        write!(out, "sees={}", snapshot.below)?;
+        for (place, number) in snapshot.except.iter().enumerate() {
+            write!(out, "{}{number}", if place == 0 { '!' } else { ',' })?;
+        }
+        Ok(())
+    })
 }
 
 fn timestamp(timestamp: Timestamp) -> impl fmt::Display {

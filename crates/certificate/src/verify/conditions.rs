@@ -1,0 +1,348 @@
+//! Reads by condition: what the versions of each key say about what they found.
+//!
+//! **Definition** [Adya99, Emme]. A version changes what an operation finds if it adds
+//! something else to it than the version before. The operation comes after the last change at
+//! or before the version that it saw, and before the first change after it.
+//!
+//! **Why looking at an order is enough.** If the transactions of an order commit one after
+//! another and an operation saw, of every key, a version between which and the last one
+//! committed nothing changes, then the changes before lead to its begin and the next one
+//! follows it.
+//!
+//! **Why a step holds.** If every version that an operation can have seen has the same change
+//! at or before it, or a later one, then the writer of that change committed before the
+//! reader began; and likewise for changes after it. For this the versions of the key must have
+//! one order: by what the database said, and by who read a version and replaced it.
+
+use super::facts::{Facts, Origin, Sole};
+use crate::level::Reads;
+use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What an operation says about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    Value { value: Value, matched: bool },
+    Replaced,
+    Untold,
+    Absent,
+}
+
+/// One operation by condition, and a key.
+pub(super) struct Looked<'a> {
+    history: &'a History,
+    txn: TxnId,
+    op: OpId,
+    predicate: &'a Predicate,
+    key: KeyId,
+    listed: Listed,
+    own: Option<OpId>,
+}
+
+impl<'a> Looked<'a> {
+    pub(super) fn new(history: &'a History, op: OpId, key: KeyId) -> Option<Self> {
+        let known = op.index() < history.op_count() && key.index() < history.key_count();
+        if !known || history.op(op).kind.has_key() {
+            return None;
+        }
+        let predicate = history.predicate(op);
+        let txn = history.txn_of(op);
+        let listed = match predicate.rows.iter().find(|row| row.key == key) {
+            Some(row) if row.value != Value::UNKNOWN => {
+                Listed::Value { value: row.value, matched: row.matched }
+            }
+            Some(row) if row.matched => Listed::Replaced,
+            Some(_) => Listed::Untold,
+            None if history.replaced(op).any(|replaced| replaced == key) => Listed::Replaced,
+            None => Listed::Absent,
+        };
+        let before = (history.op_range(txn).start..op.0).rev().map(OpId);
+        let writes = |op: &OpId| history.op(*op).kind.is_write() && history.op(*op).key == key;
+        let own = before.into_iter().find(writes);
+        Some(Looked { history, txn, op, predicate, key, listed, own })
+    }
+
+    fn share(&self, write: Option<OpId>) -> Option<Share> {
+        self.history.share(self.predicate, self.key, write)
+    }
+
+    fn value(&self, write: Option<OpId>) -> Value {
+        write.map_or(self.history.initial(self.key), |write| self.history.op(write).value)
+    }
+
+    /// Whether an own version contradicts what was found.
+    fn own_contradicts(&self, own: OpId) -> bool {
+        let Some(share) = self.share(Some(own)) else { return false };
+        match self.listed {
+            Listed::Replaced => share == Share::Nothing,
+            Listed::Absent => self.predicate.aggregate.is_none() && share != Share::Nothing,
+            Listed::Value { .. } | Listed::Untold => false,
+        }
+    }
+
+    /// The place of the last version that the database's snapshot sees, if it tells.
+    fn told(&self, chain: &[Option<OpId>]) -> Option<usize> {
+        let snapshot = self.history.snapshot(self.txn, self.op)?;
+        let mut last = 0;
+        for (place, write) in chain.iter().enumerate() {
+            let Some(write) = write else { continue };
+            let writer = self.history.txn_of(*write);
+            if snapshot.sees(self.history.number(writer)?) && writer != self.txn {
+                last = place;
+            }
+        }
+        Some(last)
+    }
+
+    /// What the versions add; `None` if nothing can be told or nothing is asked.
+    fn shares(&self, chain: &[Option<OpId>]) -> Option<Vec<Share>> {
+        let is_row = matches!(self.listed, Listed::Value { matched, .. }
+            if matched || self.predicate.condition.is_range());
+        let nothing_asked = self.listed == Listed::Untold
+            || (is_row && self.predicate.aggregate.is_none() && self.told(chain).is_none());
+        if self.own.is_some() || nothing_asked {
+            return None;
+        }
+        chain.iter().map(|&write| self.share(write)).collect()
+    }
+
+    /// Places of versions that the operation can have seen.
+    fn places(&self, chain: &[Option<OpId>], shares: &[Share]) -> Vec<usize> {
+        let told = self.told(chain);
+        let is_own = |write: &Option<OpId>| {
+            write.is_some_and(|write| self.history.txn_of(write) == self.txn)
+        };
+        let own_place = chain.iter().position(is_own).unwrap_or(chain.len());
+        let is_aggregate = self.predicate.aggregate.is_some();
+        (0..own_place)
+            .filter(|&place| told.is_none_or(|told| told == place))
+            .filter(|&place| {
+                let adds = shares[place] != Share::Nothing;
+                match self.listed {
+                    Listed::Value { value, matched } => {
+                        self.value(chain[place]) == value && adds == matched
+                    }
+                    Listed::Replaced => adds,
+                    Listed::Absent => is_aggregate || !adds,
+                    Listed::Untold => true,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether every version that an operation can have seen of a key comes after a change by
+/// `writer`, or before one.
+pub(super) fn check_change(
+    facts: &Facts<'_>,
+    (op, key): (OpId, KeyId),
+    writer: TxnId,
+    saw: bool,
+) -> Result<TxnId, String> {
+    let looked = Looked::new(facts.history, op, key)
+        .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    let chain = chain(facts, key)?;
+    let shares = looked.shares(&chain).ok_or("nothing is told of what the operation saw")?;
+    let is_writers =
+        |write: &Option<OpId>| write.is_some_and(|write| facts.history.txn_of(write) == writer);
+    let at = chain.iter().position(is_writers).ok_or("the transaction does not write the key")?;
+    let changes = |place: &usize| shares[*place] != shares[*place - 1];
+    for place in looked.places(&chain, &shares) {
+        let holds = if saw {
+            (1..=place).rev().find(changes).is_some_and(|change| change >= at)
+        } else {
+            (place + 1..chain.len()).find(changes).is_some_and(|change| change <= at)
+        };
+        if !holds {
+            return Err(format!("it can have seen version {place}, which shows no such change"));
+        }
+    }
+    Ok(looked.txn)
+}
+
+/// The final writes of a key in their one order, the initial version first.
+fn chain(facts: &Facts<'_>, key: KeyId) -> Result<Vec<Option<OpId>>, String> {
+    let history = facts.history;
+    let final_writes: Vec<OpId> = facts
+        .writes_of(key)
+        .filter(|&write| facts.may_count(history.txn_of(write)) && facts.is_final(write))
+        .collect();
+    if let Some(&open) = final_writes
+        .iter()
+        .find(|&&write| !facts.surely_counts(history.txn_of(write), Reads::Final))
+    {
+        return Err(format!("it is open whether transaction {} counts", history.txn_of(open).0));
+    }
+    let mut next: HashMap<TxnId, TxnId> = HashMap::new();
+    let mut link = |before: TxnId, after: TxnId| {
+        before == after || *next.entry(before).or_insert(after) == after
+    };
+    let mut is_one = true;
+    for chain in history.orders().versions.iter().filter(|chain| chain.key == key) {
+        let mut last: Option<TxnId> = None;
+        for &value in &chain.values {
+            let mut writers = facts.writes_of_value(key, value).map(|write| history.txn_of(write));
+            let Some(writer) = writers.next().filter(|&txn| facts.may_count(txn)) else { continue };
+            is_one &= last.is_none_or(|last| link(last, writer));
+            last = Some(writer);
+        }
+    }
+    for &write in &final_writes {
+        let reader = history.txn_of(write);
+        for op in history.ops_of(reader) {
+            for read in facts.reads_at(op, key).iter().filter(|read| read.is_external()) {
+                if let Sole::One(Origin::Txn(from)) = facts.sole_origin(read, Reads::Final) {
+                    is_one &= link(from, reader);
+                }
+            }
+        }
+    }
+    let followed = |txn: TxnId| next.values().any(|&after| after == txn);
+    let mut order: Vec<Option<OpId>> = vec![None];
+    let mut at =
+        final_writes.iter().map(|&write| history.txn_of(write)).find(|&txn| !followed(txn));
+    while let Some(txn) = at {
+        order.extend(
+            final_writes.iter().find(|&&write| history.txn_of(write) == txn).map(|&it| Some(it)),
+        );
+        at = next.get(&txn).copied().filter(|_| order.len() <= final_writes.len());
+    }
+    if !is_one || order.len() != final_writes.len() + 1 {
+        return Err(format!("the versions of key {} are not known to have one order", key.0));
+    }
+    Ok(order)
+}
+
+/// Whether no version of a key, in whatever order they came, fits what an operation found.
+pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<TxnId, String> {
+    let history = facts.history;
+    let looked = Looked::new(history, op, key)
+        .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    let fits = || Err("the versions of the key may fit what was found".to_owned());
+    if let Some(aggregate) = looked.predicate.aggregate {
+        let mut shares = Vec::new();
+        for key in history.keys() {
+            let looked = Looked::new(history, op, key).expect("a key of the history");
+            if let Some(own) = looked.own {
+                shares.push(looked.share(Some(own)).ok_or("a version does not tell what it adds")?);
+                continue;
+            }
+            let chain = chain(facts, key)?;
+            let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
+            match looked.places(&chain, &all)[..] {
+                [place] => shares.push(all[place]),
+                [] => return Ok(looked.txn),
+                _ => return fits(),
+            }
+        }
+        return match aggregate.agrees(history.values(), shares.into_iter()) {
+            Some(false) => Ok(looked.txn),
+            _ => fits(),
+        };
+    }
+    if let Some(own) = looked.own {
+        return if looked.own_contradicts(own) { Ok(looked.txn) } else { fits() };
+    }
+    // All versions that may be, in any order: enough if none fits by itself.
+    let by_others = |&write: &OpId| {
+        let txn = history.txn_of(write);
+        txn != looked.txn && facts.may_count(txn) && facts.is_final(write)
+    };
+    let unordered: Vec<Option<OpId>> =
+        std::iter::once(None).chain(facts.writes_of(key).filter(by_others).map(Some)).collect();
+    let shares: Option<Vec<Share>> = unordered.iter().map(|&write| looked.share(write)).collect();
+    let shares = shares.ok_or("a version does not tell what it adds")?;
+    let is_possible = |place: usize| match looked.listed {
+        Listed::Value { value, matched } => {
+            looked.value(unordered[place]) == value && matched == (shares[place] != Share::Nothing)
+        }
+        Listed::Replaced => shares[place] != Share::Nothing,
+        Listed::Absent => shares[place] == Share::Nothing,
+        Listed::Untold => true,
+    };
+    if !(0..unordered.len()).any(is_possible) {
+        return Ok(looked.txn);
+    }
+    let chain = chain(facts, key)?;
+    match looked.shares(&chain) {
+        Some(shares) if looked.places(&chain, &shares).is_empty() => Ok(looked.txn),
+        _ => fits(),
+    }
+}
+
+fn lists(history: &History) -> HashSet<KeyId> {
+    let kinds = history.op_kinds().iter().zip(history.op_keys());
+    let of_lists = kinds.filter(|entry| matches!(entry.0, OpKind::Append | OpKind::ReadList));
+    of_lists.map(|entry| *entry.1).collect()
+}
+
+/// The commits of an order, by key.
+pub(super) struct Commits {
+    by_key: HashMap<KeyId, Vec<(u32, OpId)>>,
+    /// Keys of lists, which no condition is about.
+    lists: HashSet<KeyId>,
+}
+
+impl Commits {
+    pub(super) fn new(history: &History) -> Self {
+        Commits { by_key: HashMap::new(), lists: lists(history) }
+    }
+
+    /// A transaction installed its version of a key.
+    pub(super) fn add(&mut self, key: KeyId, place: u32, write: OpId) {
+        let commits = self.by_key.entry(key).or_default();
+        match commits.last_mut() {
+            Some(last) if last.0 == place => last.1 = write,
+            _ => commits.push((place, write)),
+        }
+    }
+
+    /// Whether what an operation found fits what was there when its transaction began.
+    pub(super) fn check(&self, history: &History, op: OpId, begun: u32) -> Result<(), String> {
+        let predicate = history.predicate(op);
+        let mut sum: Option<Vec<Share>> = Some(Vec::new());
+        for key in history.keys() {
+            let looked = Looked::new(history, op, key).expect("an operation by condition");
+            let adds = match self.lists.contains(&key) {
+                true => None,
+                false => {
+                    self.check_key(&looked, begun).map_err(|why| format!("key {}: {why}", key.0))?
+                }
+            };
+            match (adds, &mut sum) {
+                (Some(share), Some(sum)) => sum.push(share),
+                _ => sum = None,
+            }
+        }
+        let (Some(aggregate), Some(sum)) = (predicate.aggregate, sum) else { return Ok(()) };
+        match aggregate.agrees(history.values(), sum.into_iter()) {
+            Some(false) => Err("the aggregate is another one".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a key adds to what was found, if that can be told.
+    fn check_key(&self, looked: &Looked<'_>, begun: u32) -> Result<Option<Share>, String> {
+        if let Some(own) = looked.own {
+            if looked.own_contradicts(own) {
+                return Err("the own version does not fit what was found".into());
+            }
+            return Ok(looked.share(Some(own)));
+        }
+        let commits = self.by_key.get(&looked.key).map_or(&[][..], Vec::as_slice);
+        let chain: Vec<Option<OpId>> =
+            std::iter::once(None).chain(commits.iter().map(|commit| Some(commit.1))).collect();
+        let place = commits.partition_point(|commit| commit.0 < begun);
+        let Some(shares) = looked.shares(&chain) else {
+            return Ok(looked.share(chain[place]));
+        };
+        let is_like = |other: &usize| {
+            let (low, high) = (place.min(*other), place.max(*other));
+            shares[low..=high].iter().all(|share| *share == shares[place])
+        };
+        if looked.places(&chain, &shares).iter().any(is_like) {
+            return Ok(Some(shares[place]));
+        }
+        Err("the version that is there does not fit what was found".into())
+    }
+}

@@ -1,0 +1,148 @@
+//! Questions about reads by condition that only an order of all versions answers.
+
+use super::{Listed, SlotWrites, listing};
+use crate::strong::model::Model;
+use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
+use hashbrown::HashMap;
+use isolde_history::{KeyId, OpId, Predicate, Share, TxnId};
+
+/// Whether what an operation found fits an order: of one key, or of all for an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::strong) struct Open {
+    pub(super) reader: TxnId,
+    pub(super) op: OpId,
+    pub(super) key: Option<KeyId>,
+}
+
+/// An order of events, of which questions are asked.
+struct Asked<'v, 'a> {
+    model: &'static Model,
+    versions: &'v Versions<'a>,
+    writes: SlotWrites,
+    /// By node.
+    positions: Vec<u32>,
+    /// Versions in their order, the initial one first.
+    chains: HashMap<KeyId, Vec<Slot>>,
+}
+
+impl Asked<'_, '_> {
+    /// Whether the order answers a question with yes.
+    fn fits(&mut self, open: &Open) -> bool {
+        let history = self.versions.history;
+        let predicate = history.predicate(open.op);
+        if let Some(key) = open.key {
+            return self.fits_key(open, predicate, key);
+        }
+        let aggregate = predicate.aggregate.expect("only aggregates are about all keys");
+        let mut shares = Vec::new();
+        for key in history.keys() {
+            let write = match self.own_write(open, key) {
+                Some(own) => Some(own),
+                None if !self.fits_key(open, predicate, key) => return false,
+                None => {
+                    let slot = self.seen(open, key).1;
+                    self.writes.of(slot)
+                }
+            };
+            let Some(share) = history.share(predicate, key, write) else { return false };
+            shares.push(share);
+        }
+        aggregate.agrees(history.values(), shares.into_iter()) == Some(true)
+    }
+
+    fn own_write(&self, open: &Open, key: KeyId) -> Option<OpId> {
+        let history = self.versions.history;
+        let before = (history.op_range(open.reader).start..open.op.0).rev().map(OpId);
+        let writes = |op: &OpId| history.op(*op).kind.is_write() && history.op(*op).key == key;
+        before.into_iter().find(writes)
+    }
+
+    /// Puts the versions of a key in order, the initial one first.
+    fn order(&mut self, key: KeyId) {
+        let (versions, model, positions) = (self.versions, self.model, &self.positions);
+        self.chains.entry(key).or_insert_with(|| {
+            let mut slots: Vec<Slot> = versions.slots_of(key).collect();
+            slots.sort_unstable_by_key(|&slot| {
+                positions[model.commit(versions.writer(slot)) as usize]
+            });
+            slots.insert(0, INITIAL_SLOT);
+            slots
+        });
+    }
+
+    /// The last version that is committed when the reader begins, and its place.
+    fn seen(&mut self, open: &Open, key: KeyId) -> (usize, Slot) {
+        self.order(key);
+        let (versions, model, positions) = (self.versions, self.model, &self.positions);
+        let begin = positions[model.begin(open.reader) as usize];
+        let chain = &self.chains[&key];
+        let is_before = |&slot: &Slot| {
+            slot == INITIAL_SLOT || positions[model.commit(versions.writer(slot)) as usize] < begin
+        };
+        let place = chain.partition_point(is_before) - 1;
+        (place, chain[place])
+    }
+
+    fn fits_key(&mut self, open: &Open, predicate: &Predicate, key: KeyId) -> bool {
+        let history = self.versions.history;
+        let (place, slot) = self.seen(open, key);
+        let share = |slot: Slot| history.share(predicate, key, self.writes.of(slot));
+        let adds = |slot: Slot| share(slot).map(|share| share != Share::Nothing);
+        let listed =
+            listing(self.versions, open.op, predicate).get(&key).copied().unwrap_or(Listed::Absent);
+        let is_aggregate = predicate.aggregate.is_some();
+        let chain = &self.chains[&key];
+        let told = self.snapshot_place(open, chain);
+        // Whether a version is as good as the one that is seen: nothing changes between.
+        let is_like = |other: usize| {
+            let (low, high) = (place.min(other), place.max(other));
+            let mut shares = chain[low..=high].iter().map(|&slot| share(slot));
+            let first = shares.next().flatten();
+            first.is_some() && shares.all(|it| it == first)
+        };
+        if told.is_some_and(|told| !is_like(told)) {
+            return false;
+        }
+        match listed {
+            Listed::Untold => true,
+            Listed::Absent => is_aggregate || adds(slot) == Some(false),
+            Listed::Replaced => adds(slot) == Some(true),
+            Listed::Value { value, matched } => {
+                let has_value = |slot: Slot| match self.writes.of(slot) {
+                    Some(write) => history.op(write).value == value,
+                    None => history.initial(key) == value,
+                };
+                (0..chain.len()).any(|other| {
+                    has_value(chain[other])
+                        && told.is_none_or(|told| told == other)
+                        && is_like(other)
+                        && adds(chain[other]) == Some(matched)
+                })
+            }
+        }
+    }
+
+    fn snapshot_place(&self, open: &Open, chain: &[Slot]) -> Option<usize> {
+        let history = self.versions.history;
+        let snapshot = history.snapshot(open.reader, open.op)?;
+        let mut last = 0;
+        for (place, &slot) in chain.iter().enumerate().skip(1) {
+            let writer = self.versions.writer(slot);
+            if snapshot.sees(history.number(writer)?) && writer != open.reader {
+                last = place;
+            }
+        }
+        Some(last)
+    }
+}
+
+/// Whether an order of events answers all questions with yes.
+pub(in crate::strong) fn all_fit(
+    model: &'static Model,
+    versions: &Versions<'_>,
+    positions: Vec<u32>,
+) -> bool {
+    let writes = SlotWrites::new(versions);
+    let mut asked = Asked { model, versions, writes, positions, chains: HashMap::new() };
+    versions.conditions.open.iter().all(|open| asked.fits(open))
+}

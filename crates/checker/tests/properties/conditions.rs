@@ -1,0 +1,254 @@
+//! Reads by condition: the engine answers as the definition does, and proves it.
+
+use crate::support::{Random, history};
+use isolde::reference::{self, Reference};
+use isolde::{Check, Level, Limits, Verdict, check, decided_levels};
+use isolde_certificate::verify;
+use isolde_history::{Index, OpId, Part, Selection};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+type Store = BTreeMap<usize, usize>;
+
+struct Run {
+    random: Random,
+    keys: usize,
+    store: Store,
+    /// The store after each number of commits.
+    past: Vec<Store>,
+    /// Versions of each key in their order.
+    versions: BTreeMap<usize, Vec<String>>,
+    last: usize,
+    noise: usize,
+    /// Whether the database tells its snapshots.
+    snapshots: bool,
+    aggregates: bool,
+}
+
+/// A random history of a store with several versions: some transactions look at old ones, some
+/// results are wrong, and the database tells some of what it did.
+fn random_conditions(seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let mut run = Run {
+        keys: 1 + random.below(3),
+        noise: [0, 0, 5, 20][random.below(4)],
+        snapshots: random.below(2) == 0,
+        aggregates: random.below(3) == 0,
+        random,
+        store: Store::new(),
+        past: vec![Store::new()],
+        versions: BTreeMap::new(),
+        last: 0,
+    };
+    let mut text = format!("# seed {seed}\n");
+    if run.random.below(3) == 0 {
+        text.push_str("init 1=90\n");
+        run.store.insert(1, 90);
+        run.past = vec![run.store.clone()];
+    }
+    for _ in 0..=run.random.below(4) {
+        text.push_str(&run.txn());
+    }
+    if run.random.below(3) > 0 {
+        for (key, values) in &run.versions {
+            if values.iter().all(|value| value != "nil") {
+                writeln!(text, "order {key} complete: {}", values.join(" ")).expect("memory");
+            }
+        }
+    }
+    text
+}
+
+impl Run {
+    fn txn(&mut self) -> String {
+        let session = ["A", "B", "C"][self.random.below(3)];
+        let seen = match self.random.below(3) {
+            0 => self.random.below(self.past.len()),
+            _ => self.past.len() - 1,
+        };
+        let number = self.past.len();
+        let mut view = self.past[seen].clone();
+        let mut effects = self.store.clone();
+        let mut ops = String::new();
+        for _ in 0..=self.random.below(3) {
+            self.op(&mut view, &mut effects, &mut ops);
+        }
+        self.store = effects;
+        self.past.push(self.store.clone());
+        let told = match self.snapshots {
+            true if self.random.below(100) < self.noise => " sees=1".to_owned(),
+            true => format!(" sees={}", seen + 1),
+            false => String::new(),
+        };
+        let id = if self.snapshots { format!(" id={number}") } else { String::new() };
+        format!("{session}{id}{told}:{ops}\n")
+    }
+
+    fn op(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {
+        let key = 1 + self.random.below(self.keys);
+        match self.random.below(10) {
+            0..4 => {
+                let word = self.write(key, view, effects);
+                write!(ops, " {word}").expect("memory");
+            }
+            4 => {
+                let value = view.get(&key).map_or("nil".to_owned(), ToString::to_string);
+                write!(ops, " r({key},{value})").expect("memory");
+            }
+            5 => self.update(view, effects, ops),
+            _ => {
+                let (text, holds) = self.condition();
+                let word = self.found(&text, &holds, view);
+                write!(ops, " {word}").expect("memory");
+            }
+        }
+    }
+
+    fn write(&mut self, key: usize, view: &mut Store, effects: &mut Store) -> String {
+        if self.random.below(4) == 0 {
+            view.remove(&key);
+            effects.remove(&key);
+            self.versions.entry(key).or_default().push("nil".into());
+            return format!("d({key})");
+        }
+        self.last += 1;
+        view.insert(key, self.last);
+        effects.insert(key, self.last);
+        self.versions.entry(key).or_default().push(self.last.to_string());
+        format!("w({key},{})", self.last)
+    }
+
+    fn condition(&mut self) -> (String, Box<dyn Fn(usize, usize) -> bool>) {
+        let (one, other) = (self.random.below(4), self.random.below(8));
+        match self.random.below(5) {
+            0 => ("all".into(), Box::new(|_, _| true)),
+            1 => (
+                format!("key {one}..{}", one + 1),
+                Box::new(move |key, _| (one..=one + 1).contains(&key)),
+            ),
+            2 => (format!("value mod 2 = {}", one % 2), Box::new(move |_, it| it % 2 == one % 2)),
+            3 => (format!("value = {other}"), Box::new(move |_, it| it == other)),
+            _ => (
+                format!("value {one}..{}", one + other),
+                Box::new(move |_, it| (one..=one + other).contains(&it)),
+            ),
+        }
+    }
+
+    fn found(&mut self, text: &str, holds: &dyn Fn(usize, usize) -> bool, view: &Store) -> String {
+        let noise = self.noise;
+        let mut random = |_: &_| self.random.below(100) >= noise;
+        let rows: Vec<(usize, usize)> =
+            view.iter().map(|(&key, &value)| (key, value)).filter(|it| holds(it.0, it.1)).collect();
+        let rows: Vec<(usize, usize)> = rows.into_iter().filter(&mut random).collect();
+        if self.aggregates && self.random.below(2) == 0 {
+            let values = rows.iter().map(|row| row.1);
+            let or_nil = |it: Option<usize>| it.map_or("nil".to_owned(), |it| it.to_string());
+            let some = (!rows.is_empty()).then_some(());
+            let (name, result) = match self.random.below(4) {
+                0 => ("count", rows.len().to_string()),
+                1 => ("min", or_nil(values.min())),
+                2 => ("max", or_nil(values.max())),
+                _ => ("sum", or_nil(some.map(|()| values.sum()))),
+            };
+            return format!("p({name} {text} -> {result})");
+        }
+        let listed: Vec<String> = rows.iter().map(|row| format!("{}={}", row.0, row.1)).collect();
+        let mut others = String::new();
+        // Some of the rows that were looked at and do not meet the condition.
+        for (key, value) in view {
+            if !holds(*key, *value) && self.random.below(4) == 0 {
+                write!(others, " {key}={value}").expect("memory");
+            }
+        }
+        format!("p({text}; {};{others})", listed.join(" "))
+    }
+
+    fn update(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {
+        let (text, holds) = self.condition();
+        write!(ops, " u({text})").expect("memory");
+        let keys: Vec<usize> =
+            view.iter().filter(|it| holds(*it.0, *it.1)).map(|it| *it.0).collect();
+        for key in keys {
+            let word = self.write(key, view, effects);
+            write!(ops, " {word}").expect("memory");
+        }
+        // What follows is no part of the update.
+        ops.push_str(" r(1,?)");
+    }
+}
+
+fn histories() -> u64 {
+    let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
+    count.map_or(6_000, |count| count.parse().expect("a number"))
+}
+
+#[test]
+fn random_conditions_get_the_verdicts_of_the_definition() {
+    let mut counts: BTreeMap<(Level, &str), usize> = BTreeMap::new();
+    for seed in 0..histories() {
+        let text = random_conditions(seed);
+        let history = history(&text);
+        let index = Index::new(&history);
+        for (level, verdict) in check(&history, &index, &decided_levels(), &Limits::NONE) {
+            let expected = match reference::decide(&history, level) {
+                Reference::Satisfied => "satisfied",
+                Reference::Violated => "violated",
+                Reference::Unknown(_) => continue,
+            };
+            assert_eq!(verdict.name(), expected, "{level}: {verdict:?}\n{text}");
+            *counts.entry((level, expected)).or_default() += 1;
+        }
+    }
+    for level in [Level::SnapshotIsolation, Level::Serializable, Level::SessionSerializable] {
+        for verdict in ["satisfied", "violated"] {
+            assert!(counts[&(level, verdict)] > 100, "{level} {verdict}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn verdicts_about_conditions_are_certified() {
+    let (mut claimed, mut left_out) = (0, 0);
+    for seed in 0..histories() / 2 {
+        let text = random_conditions(seed);
+        let history = history(&text);
+        let index = Index::new(&history);
+        let certified = Check::new(&history, &index, &Limits::NONE).certify(&decided_levels());
+        let results = verify(&certified.certificate, &history).expect("the same history");
+        for (claim, result) in certified.certificate.claims.iter().zip(results) {
+            assert!(result.is_ok(), "{}: {result:?}\n{claim:?}\n{text}", claim.levels.join(", "));
+            claimed += claim.levels.len();
+        }
+        left_out += certified.left_out.len();
+    }
+    assert!(left_out * 3 < claimed, "{left_out} left out, {claimed} claimed");
+}
+
+#[test]
+fn a_part_of_what_fits_its_conditions_fits_them() {
+    for seed in 0..histories() / 4 {
+        let text = random_conditions(seed);
+        let history = history(&text);
+        let index = Index::new(&history);
+        let levels = [Level::SnapshotIsolation, Level::Serializable];
+        for (level, verdict) in check(&history, &index, &levels, &Limits::NONE) {
+            if !matches!(verdict, Verdict::Satisfied(_)) {
+                continue;
+            }
+            let mut random = Random::new(seed);
+            let ops = (0..history.op_count() as u32).map(OpId);
+            let ops = ops.filter(|_| random.below(3) > 0).collect();
+            let mut selection = Selection { ops, ..Selection::default() };
+            selection.close(&history, &index);
+            let part = Part::new(&history, &index, &selection);
+            let whole = reference::decide(&part.history, level);
+            assert_ne!(
+                whole,
+                Reference::Violated,
+                "{level} seed {seed}\n{text}\n{:?}",
+                selection.ops
+            );
+        }
+    }
+}
