@@ -70,6 +70,9 @@ pub(crate) struct Arguments {
     /// [default: what the target promises]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// The same from a file of `name = value` lines
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    profile_file: Option<PathBuf>,
     #[command(flatten)]
     workload: workload::Arguments,
     /// Clients take new keys after this many transactions
@@ -194,6 +197,9 @@ fn nanoseconds(duration: Duration) -> Time {
 impl Watch<'_> {
     /// The profile that was asked for, if one was.
     fn asked_profile(&self) -> Result<Option<NamedProfile>, Failure> {
+        if let Some(path) = &self.arguments.profile_file {
+            return profile::from_file(path).map(Some);
+        }
         let asked = self.arguments.profile.as_deref().map(profile::named);
         asked.transpose().map_err(|message| usage(&message))
     }
@@ -237,6 +243,7 @@ impl Watch<'_> {
             voice: Arc::clone(&self.voice),
             folder: self.folder(),
             told_max: self.arguments.explain,
+            deviations: profile.deviations.clone(),
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
         let completing =

@@ -9,7 +9,8 @@ use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier,
+    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Time,
+    Verifier,
 };
 use isolde_history::History;
 use isolde_history::format;
@@ -47,6 +48,8 @@ pub(super) struct Setting {
     pub(super) folder: PathBuf,
     /// Violations that are told in full.
     pub(super) told_max: u64,
+    /// What is documented, and no violation.
+    pub(super) deviations: Vec<KnownDeviation>,
     /// Set by the first violation.
     pub(super) stop_when_violated: Option<Arc<AtomicBool>>,
 }
@@ -223,6 +226,11 @@ impl Monitor {
         self.merged.clear();
         let watermark = self.pipeline.drain(&mut self.merged);
         self.unblock(watermark);
+        for client in self.pipeline.take_returned() {
+            self.verifier.readmit(client);
+            let name = self.setting.hub.name(client);
+            self.setting.voice.note("returned", &format!("{name} is back"));
+        }
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
             let name = self.setting.hub.name(client);
@@ -278,14 +286,28 @@ impl Monitor {
     fn found(&mut self, finding: &Finding) {
         let number = self.violations;
         let setting = Arc::clone(&self.setting);
-        *setting.status().violations.entry(finding.name.name()).or_default() += 1;
-        if let Some(stop) = &setting.stop_when_violated {
+        let documented = setting.deviations.iter().find(|known| known.name == finding.name);
+        {
+            let mut status = setting.status();
+            let status = &mut *status;
+            let counts = match documented {
+                Some(_) => &mut status.documented,
+                None => &mut status.violations,
+            };
+            *counts.entry(finding.name.name()).or_default() += 1;
+        }
+        if let (Some(stop), None) = (&setting.stop_when_violated, documented) {
             stop.store(true, Ordering::Relaxed);
         }
         if number > setting.told_max {
             return;
         }
-        let story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        if let Some(known) = documented {
+            story
+                .reasons
+                .push(format!("this is documented, and counts as no violation: {}", known.text));
+        }
         let text = story.to_text(number);
         let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
         // A closed pipe does not end a watch.
