@@ -1,9 +1,9 @@
 //! Each mechanism on the smallest trace that it forbids, beside the nearest that it allows.
 
-use crate::notation::{OPTIONS, parse, told, verify, verify_stepwise};
+use crate::notation::{OPTIONS, lines, parse, told, verify, verify_stepwise};
 use isolde::online::{
-    Batch, Certifier, ClientId, Dml, Locks, NEVER, Name, Options, Profile, Reads, Time, Verifier,
-    Writers, from_history,
+    Batch, Cell, Certifier, ClientId, Dml, Locks, NEVER, Name, Options, Profile, Reads, Time,
+    Verifier, Writers, from_history,
 };
 use isolde_history::format;
 use std::path::Path;
@@ -15,7 +15,7 @@ const SNAPSHOT: Profile =
 #[track_caller]
 fn check(profile: Profile, trace: &str, expected: &str) {
     let batch = parse(trace);
-    let expected: String = expected.lines().map(|line| format!("{}\n", line.trim())).collect();
+    let expected = lines(expected);
     assert_eq!(told(&verify(&batch, profile)), expected);
     let stepwise = verify_stepwise(&batch, profile);
     assert_eq!(stepwise.is_empty(), expected.is_empty(), "{}", told(&stepwise));
@@ -258,51 +258,45 @@ fn without_an_initial_state_first_reads_are_taken_for_it() {
     assert_eq!(verifier.counters().unchecked, 1);
 }
 
-/// The store of a long run: memory follows what is open and not what has passed.
+/// One round of a long run: each client replaces what it wrote in the round before.
+fn round(number: i64) -> Batch {
+    let mut batch = Batch::default();
+    for client in 0..4_u8 {
+        let (name, now) = (char::from(b'A' + client), number * 100 + i64::from(client) * 10);
+        let seen = if number == 0 { "_".to_owned() } else { (number - 1).to_string() };
+        let [a, b, c, d, e, f, g] = [1, 2, 3, 4, 5, 6, 7].map(|later| now + later);
+        let own = parse(&format!(
+            "{name}{number} b {now}-{a}
+             {name}{number} r {b}-{c} x={seen}
+             {name}{number} w {d}-{e} x={number}
+             {name}{number} c {f}-{g}"
+        ));
+        for event in &own.events {
+            let item = u32::from(client);
+            let cells = own.cells_of(event).iter();
+            let cells: Vec<Cell> = cells.map(|cell| Cell { item, row: item, ..*cell }).collect();
+            batch.push(*event, &cells);
+        }
+    }
+    batch
+}
+
 #[test]
-fn memory_stays_flat_at_constant_concurrency() {
+fn memory_follows_what_is_open_and_not_what_has_passed() {
     for certifier in [Certifier::None, Certifier::Cycles, Certifier::Validation] {
         let profile = Profile { certifier, locks: Locks::Writes, ..SNAPSHOT };
         let mut verifier = Verifier::new(profile, OPTIONS);
-        let mut most = (0, 0, 0, 0);
-        for round in 0..2000_i64 {
-            let mut batch = Batch::default();
-            for client in 0..4_i64 {
-                let (now, name) =
-                    (round * 100 + client * 10, ["A", "B", "C", "D"][client as usize]);
-                let text = format!(
-                    "{name}{round} b {now}-{}\n{name}{round} r {}-{} i{client}={}\n\
-                     {name}{round} w {}-{} i{client}={round}\n{name}{round} c {}-{}",
-                    now + 1,
-                    now + 2,
-                    now + 3,
-                    if round == 0 { "_".to_owned() } else { (round - 1).to_string() },
-                    now + 4,
-                    now + 5,
-                    now + 6,
-                    now + 7
-                );
-                let one = parse(&text);
-                for event in &one.events {
-                    let mut cells = one.cells_of(event).to_vec();
-                    for cell in &mut cells {
-                        (cell.item, cell.row) = (client as u32, client as u32);
-                    }
-                    batch.push(*event, &cells);
-                }
-            }
-            verifier.take(&batch, round * 100 + 99);
+        let mut most = [0; 4];
+        for number in 0..2000 {
+            verifier.take(&round(number), number * 100 + 99);
             let now = verifier.counters();
-            most = (
-                now.versions.max(most.0),
-                now.txns.max(most.1),
-                now.row_uses.max(most.2),
-                now.graph_edges.max(most.3),
-            );
+            let kept = [now.versions, now.txns, now.row_uses, now.graph_edges];
+            most = std::array::from_fn(|place| kept[place].max(most[place]));
         }
         verifier.finish();
         assert_eq!(told(&verifier.take_findings()), "", "{certifier:?}");
-        assert!(most.0 <= 24 && most.1 <= 12 && most.2 <= 12 && most.3 <= 24, "{most:?}");
+        let limits = [24, 12, 12, 24];
+        assert!((0..4).all(|place| most[place] <= limits[place]), "{certifier:?}: {most:?}");
     }
 }
 

@@ -69,6 +69,11 @@ pub(crate) fn parse(text: &str) -> Batch {
     batch
 }
 
+/// Lines of an expectation, without their indentation.
+pub(crate) fn lines(text: &str) -> String {
+    text.lines().flat_map(|line| [line.trim(), "\n"]).collect()
+}
+
 /// The trace as it is written.
 pub(crate) fn show(batch: &Batch) -> String {
     let mut text = String::new();

@@ -1,6 +1,6 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
-use crate::notation::{parse, show};
+use crate::notation::{lines, parse, show};
 use isolde::online::{Batch, ClientId, NEVER, Pipeline, PipelineOptions, Room};
 
 const A: ClientId = ClientId(0);
@@ -19,10 +19,6 @@ fn open() -> Pipeline {
     pipeline.open(A, 0);
     pipeline.open(B, 0);
     pipeline
-}
-
-fn lines(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", line.trim())).collect()
 }
 
 #[test]
