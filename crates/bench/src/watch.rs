@@ -249,6 +249,7 @@ fn measured(json: &Value, events: &str) -> Measured {
 }
 
 /// Two lines over a few points, in percent.
+#[expect(clippy::cast_precision_loss, reason = "a handful of points")]
 fn plot(title: &str, points: &[(String, f64, f64)]) -> String {
     const SIZE: (f64, f64) = (480.0, 240.0);
     const LEFT: f64 = 56.0;

@@ -1,4 +1,4 @@
-//! `isolde-bench strong` and `white-box` run to their ends, on histories too small to measure.
+//! Pages of `isolde-bench` are written to their end, on histories too small to measure.
 
 #![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 
@@ -90,4 +90,19 @@ fn every_check_of_the_white_box_page_is_satisfied() {
         let plot = fs::read_to_string(folder.join(plot)).expect("a plot");
         assert!(plot.starts_with("<svg") && plot.ends_with("</svg>\n"), "{plot}");
     }
+}
+
+#[test]
+fn every_stream_of_the_online_page_is_verified() {
+    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("online.md");
+    let status = Command::new(bench)
+        .args(["online", "--txns", "20000", "--output"])
+        .arg(&page)
+        .status()
+        .expect("a program");
+    assert!(status.success(), "{status}");
+    let text = fs::read_to_string(&page).expect("the page");
+    // Headers, three sizes, three profiles.
+    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 3 + 3);
 }

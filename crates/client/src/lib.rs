@@ -39,7 +39,7 @@ mod wire;
 
 pub use row::{Row, Scalar};
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -52,6 +52,8 @@ pub struct Trace {
     /// Sends heartbeats.
     beating: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
+    /// Tells the listener that nothing more comes. Dropping does not: answers are still read.
+    hang_up: Box<dyn Fn() + Send + Sync>,
 }
 
 struct Shared {
@@ -97,26 +99,33 @@ impl Trace {
     pub fn connect(address: impl ToSocketAddrs, token: Option<&str>) -> io::Result<Trace> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        let reader = stream.try_clone()?;
-        Trace::over(Box::new(stream), Box::new(reader), token)
+        let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
+        let hang_up = move || {
+            let _ = closer.shutdown(Shutdown::Write);
+        };
+        Trace::over(Box::new(stream), Box::new(reader), Box::new(hang_up), token)
     }
 
     /// Connects to a listener on a socket in the file system.
     #[cfg(unix)]
     pub fn connect_unix(path: &std::path::Path, token: Option<&str>) -> io::Result<Trace> {
         let stream = std::os::unix::net::UnixStream::connect(path)?;
-        let reader = stream.try_clone()?;
-        Trace::over(Box::new(stream), Box::new(reader), token)
+        let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
+        let hang_up = move || {
+            let _ = closer.shutdown(Shutdown::Write);
+        };
+        Trace::over(Box::new(stream), Box::new(reader), Box::new(hang_up), token)
     }
 
     /// Writes the trace to a file, or whatever takes bytes, for `isolde watch --from`.
     pub fn write_to(out: impl io::Write + Send + 'static) -> io::Result<Trace> {
-        Trace::over(Box::new(out), Box::new(io::empty()), None)
+        Trace::over(Box::new(out), Box::new(io::empty()), Box::new(|| {}), None)
     }
 
     fn over(
         out: Box<dyn io::Write + Send>,
         reader: Box<dyn io::Read + Send>,
+        hang_up: Box<dyn Fn() + Send + Sync>,
         token: Option<&str>,
     ) -> io::Result<Trace> {
         let answers = Arc::new(Answers::default());
@@ -138,7 +147,7 @@ impl Trace {
                 }
             })?
         };
-        Ok(Trace { shared, beating: Some(beating), is_over })
+        Ok(Trace { shared, beating: Some(beating), is_over, hang_up })
     }
 
     /// A connection of the application to its database. Its name is what reports call it;
@@ -163,6 +172,7 @@ impl Trace {
             wire.flush()?;
             wire.sent()
         };
+        (self.hang_up)();
         self.shared.answers.wait_for(sent)
     }
 
@@ -175,9 +185,11 @@ impl Trace {
     }
 }
 
+/// Sessions end before their trace does.
 impl Drop for Trace {
     fn drop(&mut self) {
         self.stop();
+        (self.hang_up)();
     }
 }
 
@@ -200,8 +212,8 @@ impl Shared {
         for (client, bound) in bounds.iter() {
             match bound.load(Ordering::SeqCst) {
                 ENDED => {}
-                IDLE => wire.heartbeat(*client, now)?,
-                bound => wire.heartbeat(*client, bound)?,
+                IDLE => wire.heartbeat(*client, now),
+                bound => wire.heartbeat(*client, bound),
             }
         }
         wire.flush()
@@ -303,7 +315,7 @@ impl Session {
         self.shared.answers.refusal()?;
         if !self.pending.is_empty() {
             let mut wire = self.shared.wire()?;
-            wire.send(&self.pending)?;
+            wire.send(&self.pending);
             wire.flush()?;
             self.pending.clear();
         }
@@ -316,7 +328,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.hand_over();
         if let Ok(mut wire) = self.shared.wire() {
-            let _ = wire.bye(self.client);
+            wire.bye(self.client);
             let _ = wire.flush();
         }
         self.bound.store(ENDED, Ordering::SeqCst);

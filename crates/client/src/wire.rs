@@ -28,7 +28,7 @@ impl Wire {
             frame::text(out, token.unwrap_or(""));
             out.push(0);
         });
-        wire.bye(0)?;
+        wire.bye(0);
         wire.flush()?;
         Ok(wire)
     }
@@ -78,32 +78,29 @@ impl Wire {
         number
     }
 
-    pub(crate) fn heartbeat(&mut self, client: u64, time: i64) -> io::Result<()> {
+    pub(crate) fn heartbeat(&mut self, client: u64, time: i64) {
         self.frame(|out| {
             out.push(frame::HEARTBEAT);
             frame::varint(out, client);
             out.extend_from_slice(&time.to_le_bytes());
         });
-        Ok(())
     }
 
-    pub(crate) fn bye(&mut self, client: u64) -> io::Result<()> {
+    pub(crate) fn bye(&mut self, client: u64) {
         self.frame(|out| {
             out.push(frame::BYE);
             frame::varint(out, client);
         });
-        Ok(())
     }
 
     /// Adds whole frames.
-    pub(crate) fn send(&mut self, frames: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, frames: &[u8]) {
         let mut rest = frames;
         while let Some((length, after)) = rest.split_first_chunk() {
             self.sent += 1;
             rest = after.get(u32::from_le_bytes(*length) as usize..).unwrap_or_default();
         }
         self.buffer.extend_from_slice(frames);
-        Ok(())
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {

@@ -12,6 +12,10 @@ use super::tables::{Fate, NONE, Stage, State};
 use super::trace::{Interval, NEVER, Time};
 use super::verifier::Verifier;
 
+/// Versions that are remembered after they were given up, so that a read of one of them
+/// can be called by its name.
+const GRAVEYARD_MAX: usize = 1 << 12;
+
 impl Verifier {
     /// Moves the horizon and gives up what lies before it.
     pub(super) fn forget(&mut self) {
@@ -177,6 +181,10 @@ impl Verifier {
                 note = self.notes[note].next_reader;
             }
         }
+        if self.graveyard.len() == GRAVEYARD_MAX {
+            self.graveyard.pop_front();
+        }
+        self.graveyard.push_back(self.tables.versions[place]);
         self.tables.versions.give_back(place);
     }
 

@@ -27,7 +27,7 @@ pub fn from_history(history: &History) -> Option<Traced> {
     if !history.has_times() {
         return None;
     }
-    let mut converter = Converter { history, names_absent: names_absent(history), cells: vec![] };
+    let mut converter = Converter { history, numbered: numbered_keys(history), cells: vec![] };
     let mut events = Vec::new();
     for session in history.sessions() {
         for (number, txn) in history.txns_of(session).enumerate() {
@@ -54,8 +54,8 @@ pub fn from_history(history: &History) -> Option<Traced> {
 
 struct Converter<'a> {
     history: &'a History,
-    /// Whether a row that is not there reads as nil.
-    names_absent: bool,
+    /// Keys that are numbers, in their order, if rows that are not there read as nil.
+    numbered: Vec<(i128, KeyId)>,
     cells: Vec<Cell>,
 }
 
@@ -118,24 +118,31 @@ impl Converter<'_> {
             _ => None,
         };
         let (Some(low), Some(high)) = (bound(low), bound(high)) else { return };
-        if !self.names_absent {
-            return;
-        }
-        for key in self.history.keys() {
-            let inside = bound(self.history.key_name(key))
-                .is_some_and(|number| low <= number && number <= high);
-            if inside && !predicate.rows.iter().any(|row| row.key == key) {
-                self.cells.push(cell(key, content(self.history, Value::NIL)));
+        let start = self.numbered.partition_point(|known| known.0 < low);
+        let inside = self.numbered[start..].iter().take_while(|known| known.0 <= high);
+        for &(_, key) in inside {
+            if !predicate.rows.iter().any(|row| row.key == key) {
+                self.cells.push(cell(key, Content::ABSENT));
             }
         }
     }
 }
 
-/// Whether deleted rows read as nil: nobody names tombstones.
-fn names_absent(history: &History) -> bool {
+/// Keys that are numbers, in their order; none where tombstones have names, since then it
+/// is not known what a row that is not there reads as.
+fn numbered_keys(history: &History) -> Vec<(i128, KeyId)> {
     let deletes = history.op_kinds().iter().zip(history.op_values());
     let mut deletes = deletes.filter(|(kind, _)| **kind == OpKind::Delete);
-    deletes.all(|(_, value)| *value == Value::NIL)
+    if !history.has_predicates() || !deletes.all(|(_, value)| *value == Value::NIL) {
+        return Vec::new();
+    }
+    let number = |key| match history.datum(history.key_name(key)) {
+        Datum::Int(number) => Some((number, key)),
+        _ => None,
+    };
+    let mut numbered: Vec<(i128, KeyId)> = history.keys().filter_map(number).collect();
+    numbered.sort_unstable_by_key(|known| known.0);
+    numbered
 }
 
 fn cell(key: KeyId, content: Content) -> Cell {

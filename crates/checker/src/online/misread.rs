@@ -1,7 +1,7 @@
 //! What to call a read that no candidate explains, and what to tell about it.
 
 use super::finding::{Candidate, Finding, Name, Role, Step};
-use super::reads::{Reading, Scan};
+use super::reads::{Reading, Scan, Shared};
 use super::tables::{Fate, NONE, State, Version};
 use super::trace::{Cell, Interval};
 use super::verifier::Verifier;
@@ -13,19 +13,18 @@ impl Verifier {
             self.counters.unchecked += 1;
             return;
         }
-        let Some((slot, name)) = self.likeliest(reading, &cell, snapshot, scan) else {
+        let Some((version, name)) = self.likeliest(reading, &cell, snapshot, scan) else {
             let finding = self.misread(reading, cell, snapshot, scan, Name::UnexplainedRead);
             self.report(finding);
             return;
         };
         let mut finding = self.misread(reading, cell, snapshot, scan, name);
-        let version = &self.tables.versions[slot];
         finding.others.extend(version.step(cell.row, Role::WroteWhatWasRead));
         if version.txn != NONE && self.tables.txns[version.txn].state != State::Open {
             finding.others.push(self.tables.txns[version.txn].end_step(Role::EndOfWriter));
         }
         if matches!(name, Name::StaleRead | Name::ReadSkew) {
-            self.tell_replacer(slot, &cell, snapshot, &mut finding);
+            self.tell_replacer(&version, &cell, snapshot, &mut finding);
         }
         self.report(finding);
     }
@@ -48,63 +47,43 @@ impl Verifier {
 
     /// The version that was most likely read, and what that makes the read.
     fn likeliest(
-        &self,
+        &mut self,
         reading: Reading,
         cell: &Cell,
         snapshot: Interval,
         scan: &Scan,
-    ) -> Option<(u32, Name)> {
-        let mut best: Option<(u32, u32, Name)> = None;
+    ) -> Option<(Version, Name)> {
+        // As the snapshot was before other reads told about it.
+        let whole = match self.tables.txns[reading.txn].snapshot {
+            Some(_) => self.tables.txns[reading.txn].snapshot_event.2,
+            None => reading.interval,
+        };
+        let alone = self.scan(reading, cell, whole, Shared::Nothing);
+        if alone.matches > 0 && snapshot != reading.interval {
+            return Some((self.tables.versions[alone.matching], Name::ReadSkew));
+        }
+        let mut best: Option<(u32, Version, Name)> = None;
+        let mut consider = |version: &Version| {
+            if version.content == cell.content {
+                let (rank, name) = name_of(reading, version, scan);
+                if best.is_none_or(|best| rank < best.0) {
+                    best = Some((rank, *version, name));
+                }
+            }
+        };
         let mut place = self.tables.items[cell.item as usize].newest;
         while place != NONE {
-            let version = &self.tables.versions[place];
-            if version.content == cell.content {
-                let (rank, name) = self.name_of(reading, version, snapshot, scan);
-                if best.is_none_or(|best| rank < best.0) {
-                    best = Some((rank, place, name));
-                }
-            }
-            place = version.older;
+            consider(&self.tables.versions[place]);
+            place = self.tables.versions[place].older;
         }
-        best.map(|(_, slot, name)| (slot, name))
-    }
-
-    /// What reading this version would be; the lower the number the likelier.
-    fn name_of(
-        &self,
-        reading: Reading,
-        version: &Version,
-        snapshot: Interval,
-        scan: &Scan,
-    ) -> (u32, Name) {
-        let reader = &self.tables.txns[reading.txn];
-        if version.txn == reading.txn {
-            return (2, Name::FutureRead);
+        if best.is_none() {
+            let mut buried = self.graveyard.iter().rev();
+            let is_it =
+                |version: &&Version| version.item == cell.item && version.content == cell.content;
+            let found = buried.find(is_it);
+            return found.map(|version| (Version { txn: NONE, ..*version }, buried_name(version)));
         }
-        match version.fate {
-            Fate::Aborted => (6, Name::AbortedRead),
-            Fate::Pending => (5, Name::DirtyRead),
-            Fate::Intermediate => (4, Name::IntermediateRead),
-            Fate::Committed | Fate::Lost => {
-                // As it was before other reads narrowed it.
-                let whole = match reader.snapshot {
-                    Some(_) => reader.snapshot_event.2,
-                    None => reading.interval,
-                };
-                let is_narrowed = snapshot != whole;
-                let in_whole = version.commit.invoked <= whole.completed
-                    && version.commit.completed >= whole.invoked;
-                if is_narrowed && in_whole {
-                    (0, Name::ReadSkew)
-                } else if version.commit.completed < scan.pivot || version.successor != NONE {
-                    (1, Name::StaleRead)
-                } else if version.commit.invoked > reading.interval.completed {
-                    (5, Name::DirtyRead)
-                } else {
-                    (3, Name::FutureRead)
-                }
-            }
-        }
+        best.map(|(_, version, name)| (version, name))
     }
 
     fn misread(
@@ -145,8 +124,13 @@ impl Verifier {
     }
 
     /// What certainly replaced a version before the snapshot.
-    fn tell_replacer(&self, slot: u32, cell: &Cell, snapshot: Interval, finding: &mut Finding) {
-        let read = &self.tables.versions[slot];
+    fn tell_replacer(
+        &self,
+        read: &Version,
+        cell: &Cell,
+        snapshot: Interval,
+        finding: &mut Finding,
+    ) {
         let mut place = self.tables.items[cell.item as usize].newest;
         while place != NONE {
             let version = &self.tables.versions[place];
@@ -184,5 +168,35 @@ fn candidate(version: &Version) -> Candidate {
         content: version.content,
         writer: (!version.is_initial()).then_some((version.client, version.number)),
         committed: version.commit,
+    }
+}
+
+/// What reading this version would be; the lower the number the likelier.
+fn name_of(reading: Reading, version: &Version, scan: &Scan) -> (u32, Name) {
+    if version.txn == reading.txn {
+        return (2, Name::FutureRead);
+    }
+    match version.fate {
+        Fate::Aborted => (6, Name::AbortedRead),
+        Fate::Pending => (5, Name::DirtyRead),
+        Fate::Intermediate => (4, Name::IntermediateRead),
+        Fate::Committed | Fate::Lost => {
+            if version.commit.completed < scan.pivot || version.successor != NONE {
+                (1, Name::StaleRead)
+            } else if version.commit.invoked > reading.interval.completed {
+                (5, Name::DirtyRead)
+            } else {
+                (3, Name::FutureRead)
+            }
+        }
+    }
+}
+
+/// What reading a version is that was given up.
+fn buried_name(version: &Version) -> Name {
+    match version.fate {
+        Fate::Aborted | Fate::Pending => Name::AbortedRead,
+        Fate::Intermediate => Name::IntermediateRead,
+        Fate::Committed | Fate::Lost => Name::StaleRead,
     }
 }

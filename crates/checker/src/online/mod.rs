@@ -15,6 +15,7 @@
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
 //! | `tables.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
+//! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs` | mutual exclusion, first updater wins |
 //! | `certifier.rs`, `graph.rs` | the serialization certifier, and cycles |
 //! | `forget.rs` | what can matter no more |
@@ -35,6 +36,7 @@ mod misread;
 mod pipeline;
 mod profile;
 mod reads;
+mod relations;
 mod rounds;
 mod rows;
 mod tables;
@@ -48,7 +50,9 @@ pub use finding::{
 };
 pub use from_history::{Traced, from_history};
 pub use pipeline::{Pipeline, PipelineOptions, Room};
-pub use profile::{Certifier, Dml, Granularity, Locks, Profile, ProfileError, Reads, Writers};
+pub use profile::{
+    Certifier, Dml, Granularity, KnownDeviation, Locks, Profile, ProfileError, Reads, Writers,
+};
 pub use rounds::{EXACT_LEVELS, RoundCounts, Rounds, RoundsOptions};
 pub use trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,

@@ -72,6 +72,7 @@ pub struct Pipeline {
     watermark: Time,
     disorder: Disorder,
     stalled: Vec<ClientId>,
+    returned: Vec<ClientId>,
     buffered: usize,
 }
 
@@ -85,6 +86,7 @@ impl Pipeline {
             watermark: ALWAYS,
             disorder: Disorder::default(),
             stalled: Vec::new(),
+            returned: Vec::new(),
             buffered: 0,
         }
     }
@@ -128,7 +130,11 @@ impl Pipeline {
             let event = Event { client, txn, interval, kind, cells: CellSpan::NONE };
             self.push_event(client, event, &[]);
         }
-        self.buffer(client).is_open = false;
+        let buffer = self.buffer(client);
+        buffer.is_open = false;
+        if std::mem::replace(&mut buffer.is_aside, false) {
+            self.returned.push(client);
+        }
     }
 
     /// Whether a client may send more.
@@ -157,7 +163,14 @@ impl Pipeline {
         std::mem::take(&mut self.stalled)
     }
 
-    /// What was wrong with the order of events.
+    /// Clients that were set aside and have caught up since this was last asked. What
+    /// they sent late has been handed out.
+    pub fn take_returned(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// What was wrong with the order of events. Whether they came late, and whether they
+    /// fit their transactions, the verifier counts.
     pub fn disorder(&self) -> Disorder {
         self.disorder
     }
@@ -183,7 +196,6 @@ impl Pipeline {
     }
 
     fn push_event(&mut self, client: ClientId, event: Event, cells: &[Cell]) {
-        let watermark = self.watermark;
         let buffer = &mut self.buffers[client.index()];
         if buffer.last.is_some_and(|last| is_repeated(&last, &event)) {
             self.disorder.duplicates += 1;
@@ -197,9 +209,6 @@ impl Pipeline {
         let sent = event.interval.invoked;
         if buffer.last.is_some_and(|last| sent < last.interval.invoked) {
             self.disorder.backwards += 1;
-        }
-        if sent < watermark {
-            self.disorder.late += 1;
         }
         buffer.last = Some(event);
         buffer.unended =
@@ -232,6 +241,9 @@ impl Pipeline {
             }
             if buffer.is_aside {
                 buffer.is_aside = buffer.bound < self.watermark;
+                if !buffer.is_aside {
+                    self.returned.push(ClientId(client as u32));
+                }
             } else if buffer.bound < limit {
                 buffer.is_aside = true;
                 self.stalled.push(ClientId(client as u32));

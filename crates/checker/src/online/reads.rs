@@ -16,7 +16,8 @@
 //! **Soundness.** Every step keeps all placements that explain what was read so far.
 
 use super::profile::{Dml, Reads};
-use super::tables::{Fate, Mode, NONE};
+use super::relations::Side;
+use super::tables::{Fate, Mode, NONE, Version};
 use super::trace::{Cell, Content, EventKind, Interval, NEVER, Time};
 use super::verifier::Verifier;
 
@@ -31,7 +32,7 @@ pub(super) struct Reading {
 
 /// For which reads an instant is the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shared {
+pub(super) enum Shared {
     Nothing,
     Statement,
     Txn,
@@ -59,13 +60,16 @@ impl Verifier {
             self.counters.unpromised += cells.len() as u64;
             return;
         };
+        if shared == Shared::Statement {
+            self.drop_relations(reading.txn);
+        }
         for cell in cells {
             if cell.content == Content::UNKNOWN {
                 self.counters.unchecked += 1;
                 continue;
             }
             self.counters.cells_read += 1;
-            let narrowed = self.judge_cell(reading, *cell, snapshot);
+            let narrowed = self.judge_cell(reading, *cell, snapshot, shared);
             if shared != Shared::Nothing {
                 snapshot = narrowed;
             }
@@ -98,8 +102,14 @@ impl Verifier {
     }
 
     /// Judges one cell and returns the snapshot as far as it is narrowed down by it.
-    fn judge_cell(&mut self, reading: Reading, cell: Cell, snapshot: Interval) -> Interval {
-        let scan = self.scan(reading, &cell, snapshot);
+    fn judge_cell(
+        &mut self,
+        reading: Reading,
+        cell: Cell,
+        snapshot: Interval,
+        shared: Shared,
+    ) -> Interval {
+        let scan = self.scan(reading, &cell, snapshot, shared);
         if scan.own != NONE {
             if !self.tables.versions[scan.own].explains(cell.content) {
                 self.report_own_write_missed(reading, cell, scan.own);
@@ -108,8 +118,9 @@ impl Verifier {
         }
         let as_of_write = self.is_read_as_of_write(reading, &cell);
         if scan.matches == 0 {
-            let explained =
-                as_of_write.is_some_and(|written| self.scan(reading, &cell, written).matches > 0);
+            let explained = as_of_write.is_some_and(|written| {
+                self.scan(reading, &cell, written, Shared::Nothing).matches > 0
+            });
             if !explained {
                 self.reject(reading, cell, snapshot, &scan);
             }
@@ -127,13 +138,33 @@ impl Verifier {
             let invoked = snapshot.invoked.max(scan.earliest);
             return Interval { invoked, ..snapshot };
         }
-        self.learn(reading, cell, snapshot, &scan)
+        self.learn(reading, cell, snapshot, shared, &scan)
     }
 
     /// Looks at all versions of an item.
-    pub(super) fn scan(&mut self, reading: Reading, cell: &Cell, snapshot: Interval) -> Scan {
+    pub(super) fn scan(
+        &mut self,
+        reading: Reading,
+        cell: &Cell,
+        snapshot: Interval,
+        shared: Shared,
+    ) -> Scan {
         let newest = self.tables.newest(cell);
         let versions = &self.tables.versions;
+        let has_relations =
+            shared != Shared::Nothing && self.tables.txns[reading.txn].relations != NONE;
+        let side = |version: &Version| {
+            if !has_relations || version.txn == NONE {
+                return None;
+            }
+            self.relation(reading.txn, version.txn)
+        };
+        // Whether a commit certainly came before the snapshot.
+        let precedes = |version: &Version| {
+            version.fate == Fate::Committed
+                && (version.commit.completed < snapshot.invoked
+                    || side(version) == Some(Side::Seen))
+        };
         let mut scan = Scan {
             own: NONE,
             pivot: super::trace::ALWAYS,
@@ -150,8 +181,7 @@ impl Verifier {
                     scan.own = place;
                     return scan;
                 }
-            } else if version.fate == Fate::Committed && version.commit.completed < snapshot.invoked
-            {
+            } else if precedes(version) {
                 scan.pivot = scan.pivot.max(version.commit.invoked);
             }
             place = version.older;
@@ -163,8 +193,8 @@ impl Verifier {
                 && version.txn != reading.txn
                 && version.commit.invoked <= snapshot.completed
                 && version.commit.completed >= scan.pivot
-                && (version.successor == NONE
-                    || versions[version.successor].commit.completed >= snapshot.invoked);
+                && (version.successor == NONE || !precedes(&versions[version.successor]))
+                && side(version) != Some(Side::Missed);
             if is_candidate {
                 scan.candidates += 1;
                 if version.explains(cell.content) {
@@ -194,7 +224,14 @@ impl Verifier {
     }
 
     /// A read that one version alone explains tells where commits and snapshot lie.
-    fn learn(&mut self, reading: Reading, cell: Cell, snapshot: Interval, scan: &Scan) -> Interval {
+    fn learn(
+        &mut self,
+        reading: Reading,
+        cell: Cell,
+        snapshot: Interval,
+        shared: Shared,
+        scan: &Scan,
+    ) -> Interval {
         let seen = scan.matching;
         let version = &mut self.tables.versions[seen];
         if version.content == Content::UNKNOWN {
@@ -208,7 +245,11 @@ impl Verifier {
         let (writer, commit, fate) = (version.txn, version.commit, version.fate);
         // With one candidate, no other commit reaches into the snapshot.
         if scan.candidates > 1 {
-            narrowed = self.before_successors(seen, commit, narrowed);
+            let reader = if shared == Shared::Nothing { NONE } else { reading.txn };
+            narrowed = self.before_successors(reader, seen, commit, narrowed);
+            if reader != NONE {
+                self.relate(reader, writer, Side::Seen);
+            }
         }
         if writer != NONE {
             if fate == Fate::Lost {
@@ -224,7 +265,13 @@ impl Verifier {
     }
 
     /// The snapshot lies before the commits of all that certainly follows what was seen.
-    fn before_successors(&mut self, seen: u32, commit: Interval, snapshot: Interval) -> Interval {
+    fn before_successors(
+        &mut self,
+        reader: u32,
+        seen: u32,
+        commit: Interval,
+        snapshot: Interval,
+    ) -> Interval {
         let item = self.tables.versions[seen].item;
         let successor = self.tables.versions[seen].successor;
         let mut narrowed = snapshot;
@@ -239,6 +286,9 @@ impl Verifier {
                 if txn != NONE && own.invoked < narrowed.invoked {
                     let to = Interval { invoked: narrowed.invoked, ..own };
                     self.narrow_commit(txn, to);
+                }
+                if reader != NONE {
+                    self.relate(reader, txn, Side::Missed);
                 }
             }
             place = older;

@@ -375,7 +375,8 @@ impl Rounds {
                     written.extend(epoch.txns.iter().flat_map(RoundTxn::writes));
                 }
                 Segment::Summary(summary) => {
-                    written.extend(summary.versions.iter().map(|(&item, &content)| (item, content)))
+                    written
+                        .extend(summary.versions.iter().map(|(&item, &content)| (item, content)));
                 }
             }
         }

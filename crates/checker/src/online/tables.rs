@@ -106,6 +106,8 @@ pub(super) struct Txn {
     pub(super) uses: u32,
     /// Versions that it read and nobody else can have written; for the certifier.
     pub(super) notes: u32,
+    /// What its reads told about its snapshot.
+    pub(super) relations: u32,
     pub(super) node: super::graph::Node,
 }
 
@@ -128,6 +130,7 @@ impl Txn {
             versions: NONE,
             uses: NONE,
             notes: NONE,
+            relations: NONE,
             node: super::graph::Node::NONE,
         }
     }
@@ -170,6 +173,7 @@ pub(super) enum Fate {
 }
 
 /// A version of an item.
+#[derive(Clone, Copy)]
 pub(super) struct Version {
     pub(super) content: Content,
     /// Where its commit lies; [`NEVER`] on both sides until there is one.

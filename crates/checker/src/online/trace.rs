@@ -166,7 +166,7 @@ impl Content {
                 word |= (bytes[place + byte] as u64) << (8 * byte);
                 byte += 1;
             }
-            let product = (state ^ word) as u128 * 0xa076_1d64_78bd_642f_e703_7ed1_a0b4_28db;
+            let product = (state ^ word) as u128 * 0xa076_1d64_78bd_642f;
             state = (product as u64) ^ ((product >> 64) as u64) ^ word.rotate_left(29);
             place += 8;
         }

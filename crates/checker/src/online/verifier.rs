@@ -16,6 +16,7 @@ use super::finding::Finding;
 use super::graph::Graph;
 use super::profile::{Profile, Reads};
 use super::reads::Reading;
+use super::relations::Relations;
 use super::tables::{Fate, NONE, Slab, Stage, State, Tables, Txn, Version};
 use super::trace::{
     ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
@@ -66,6 +67,9 @@ pub struct Verifier {
     pub(super) tables: Tables,
     pub(super) graph: Graph,
     pub(super) notes: Slab<Note>,
+    pub(super) relations: Relations,
+    /// Versions that were given up last, for messages.
+    pub(super) graveyard: VecDeque<Version>,
     /// Transactions by their begin, up to the first that is not judged.
     pub(super) open: VecDeque<u32>,
     /// Judged transactions that something to come may be concurrent with.
@@ -99,6 +103,8 @@ impl Verifier {
             tables: Tables::new(options.unwritten.unwrap_or(Content::UNKNOWN)),
             graph: Graph::new(),
             notes: Slab::new(),
+            relations: Relations::new(),
+            graveyard: VecDeque::new(),
             open: VecDeque::new(),
             ended: VecDeque::new(),
             watermark: ALWAYS,
@@ -388,6 +394,7 @@ impl Verifier {
     /// Judges a transaction as a whole: all its reads have been.
     fn judge_end(&mut self, txn: u32) {
         self.judge_rows(txn);
+        self.drop_relations(txn);
         let own = &mut self.tables.txns[txn];
         own.stage = Stage::Judged;
         match own.state {

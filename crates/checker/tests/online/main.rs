@@ -4,5 +4,6 @@
 mod judge;
 mod mechanisms;
 mod notation;
+mod pipeline;
 mod placements;
 mod simulated;

@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Batch {
     let mut batch = Batch::default();
     let mut items: Vec<String> = Vec::new();
     let mut rows: Vec<String> = Vec::new();
-    let mut number_of = |names: &mut Vec<String>, name: &str| {
+    let number_of = |names: &mut Vec<String>, name: &str| {
         let found = names.iter().position(|known| known == name);
         found.unwrap_or_else(|| {
             names.push(name.to_owned());
@@ -67,6 +67,11 @@ pub(crate) fn parse(text: &str) -> Batch {
         batch.push(event, &cells);
     }
     batch
+}
+
+/// Lines of an expectation, without their indentation.
+pub(crate) fn lines(text: &str) -> String {
+    text.lines().flat_map(|line| [line.trim(), "\n"]).collect()
 }
 
 /// The trace as it is written.

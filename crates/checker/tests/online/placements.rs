@@ -25,6 +25,10 @@ impl Random {
         self.bits() % bound
     }
 
+    fn time(&mut self, bound: Time) -> Time {
+        self.below(bound.cast_unsigned()).cast_signed()
+    }
+
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -67,8 +71,8 @@ struct Draft {
 fn trace(shape: Shape, profile: Profile, random: &mut Random) -> Batch {
     let mut drafts = Vec::new();
     for client in 0..shape.clients {
-        let mut now = random.below(4) as Time;
-        for txn in 0..1 + random.below(shape.txns) {
+        let mut now = random.time(4);
+        for txn in 0..=random.below(shape.txns) {
             let operations = 1 + random.below(shape.operations);
             for place in 0..operations + 2 {
                 let kind = match place {
@@ -78,9 +82,9 @@ fn trace(shape: Shape, profile: Profile, random: &mut Random) -> Batch {
                     _ if random.chance(shape.read_percent) => EventKind::Read,
                     _ => EventKind::Write,
                 };
-                let invoked = now + random.below(3) as Time;
-                let completed = invoked + random.below(5) as Time;
-                let instant = invoked + random.below((completed - invoked) as u64 + 1) as Time;
+                let invoked = now + random.time(3);
+                let completed = invoked + random.time(5);
+                let instant = invoked + random.time(completed - invoked + 1);
                 now = completed;
                 let event = Event {
                     client: ClientId(client as u32),
@@ -167,7 +171,7 @@ fn execute(drafts: &mut [Draft], shape: Shape, profile: Profile, random: &mut Ra
             if random.chance(shape.wrong_percent) {
                 cell.content = match random.below(3) {
                     0 => Content::ABSENT,
-                    1 => Content::integer(11 + random.below(last_value as u64) as i64),
+                    1 => Content::integer(11 + random.time(last_value)),
                     _ => committed.last().map_or(Content::integer(1), |known| known.1),
                 };
             }

@@ -3,6 +3,7 @@
 use super::monitor::Setting;
 use isolde::online::{Batch, Content, Rounds, RoundsOptions, Time};
 use isolde::{Level, Limits, Verdict};
+use std::fmt::Write;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -47,10 +48,8 @@ impl Deciding<'_> {
         let deadline = Instant::now() + TIME_MAX;
         let stop = || Instant::now() >= deadline;
         let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), observe: &|_| {} };
-        let verdict = match is_last {
-            true => self.rounds.finish(&limits),
-            false => self.rounds.decide(&limits),
-        };
+        let verdict =
+            if is_last { self.rounds.finish(&limits) } else { self.rounds.decide(&limits) };
         let round = self.rounds.counts().rounds;
         let name = self.level.name();
         match verdict {
@@ -79,18 +78,17 @@ impl Deciding<'_> {
             counts.carried
         );
         if self.unknown > 0 {
-            text.push_str(&format!(", {} rounds not decided", self.unknown));
+            write!(text, ", {} rounds not decided", self.unknown).expect("a string grows");
         }
-        text.push_str(match counts.is_exact() {
-            true => ", all cuts exact",
-            false => "",
-        });
+        if counts.is_exact() {
+            text.push_str(", all cuts exact");
+        }
         if counts.forced > 0 {
-            text.push_str(&format!(", {} cuts forced", counts.forced));
+            write!(text, ", {} cuts forced", counts.forced).expect("a string grows");
         }
         if counts.left_out + counts.late > 0 {
             let left_out = counts.left_out + counts.late;
-            text.push_str(&format!(", {left_out} transactions judged in part"));
+            write!(text, ", {left_out} transactions judged in part").expect("a string grows");
         }
         text
     }

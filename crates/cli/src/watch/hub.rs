@@ -27,8 +27,9 @@ pub(super) const KEEPER: ClientId = ClientId(0);
 pub(super) struct Hub {
     catalogue: Mutex<Catalogue>,
     clients: Mutex<Clients>,
-    /// Events that were left and not verified yet.
-    waiting: AtomicUsize,
+    /// Events in inboxes, and events that were taken from them and not verified yet.
+    left: AtomicUsize,
+    behind: AtomicUsize,
     /// Messages that could not be read, and streams that ended with them.
     pub(super) malformed: AtomicU64,
     /// Connections that were turned away: wrong tokens, too many.
@@ -73,7 +74,8 @@ impl Hub {
         Hub {
             catalogue: Mutex::new(Catalogue::new(CONTENTS_MAX)),
             clients: Mutex::new(clients),
-            waiting: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            behind: AtomicUsize::new(0),
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             untold: AtomicU64::new(0),
@@ -127,14 +129,23 @@ impl Hub {
         self.clients().open.retain(|inbox| inbox.id != client);
     }
 
-    /// So many events are verified.
-    pub(super) fn done(&self, count: usize) {
-        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    /// So many events were taken from inboxes and are not verified.
+    pub(super) fn behind(&self, count: usize) {
+        self.behind.store(count, Ordering::Relaxed);
     }
 
     /// Whether so much waits that clients are held back.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) >= WAITING_MAX
+        let waiting = self.left.load(Ordering::Relaxed) + self.behind.load(Ordering::Relaxed);
+        waiting >= WAITING_MAX
+    }
+
+    /// Puts the events of an inbox into `batch`, which is empty.
+    pub(super) fn take(&self, inbox: &Inbox, batch: &mut Batch) {
+        let mut queue = inbox.queue.lock().expect("nobody panics while copying");
+        std::mem::swap(&mut *queue, batch);
+        drop(queue);
+        self.left.fetch_sub(batch.events.len(), Ordering::Relaxed);
     }
 
     /// Waits until there is room, or until nobody wants more.
@@ -150,20 +161,14 @@ impl Hub {
 }
 
 impl Inbox {
-    /// Nothing that was not left yet was sent before this. To be asked before [`Inbox::take`].
+    /// Nothing that was not left yet was sent before this. To be asked before [`Hub::take`].
     pub(super) fn bound(&self) -> Time {
         self.bound.load(Ordering::Acquire)
     }
 
-    /// To be asked before [`Inbox::take`], too: what came last is in it then.
+    /// To be asked before [`Hub::take`], too: what came last is in it then.
     pub(super) fn state(&self) -> State {
         STATES[self.state.load(Ordering::Acquire)]
-    }
-
-    /// Puts the events into `batch`, which is empty.
-    pub(super) fn take(&self, batch: &mut Batch) {
-        let mut queue = self.queue.lock().expect("nobody panics while copying");
-        std::mem::swap(&mut *queue, batch);
     }
 
     /// Whether the watch goes on without it.
@@ -201,7 +206,7 @@ impl Producer {
     /// Leaves everything. What follows is sent later than `bound`.
     pub(super) fn publish(&mut self, bound: Time) {
         if !self.pending.events.is_empty() {
-            self.hub.waiting.fetch_add(self.pending.events.len(), Ordering::Relaxed);
+            self.hub.left.fetch_add(self.pending.events.len(), Ordering::Relaxed);
             let mut queue = self.inbox.queue.lock().expect("nobody panics while copying");
             if queue.events.is_empty() {
                 std::mem::swap(&mut *queue, &mut self.pending);
@@ -232,5 +237,43 @@ impl Drop for Producer {
         if self.inbox.state() == State::Open {
             self.close(State::Closed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde::online::{CellSpan, EventKind, Interval};
+
+    #[test]
+    fn what_is_left_is_taken_once_with_a_bound_that_holds() {
+        let hub = Arc::new(Hub::new());
+        let mut producer = hub.open("a\nb", 5);
+        let event = |invoked| {
+            let interval = Interval { invoked, completed: invoked + 1 };
+            let (client, kind) = (producer_id(&hub), EventKind::Begin);
+            Event { client, txn: 1, interval, kind, cells: CellSpan::NONE }
+        };
+        let (first, second) = (event(10), event(20));
+        producer.push(first, &[]);
+        producer.publish(11);
+        producer.push(second, &[]);
+        producer.publish(7);
+        let inbox = Arc::clone(&hub.inboxes()[0]);
+        assert_eq!((inbox.bound(), inbox.state()), (11, State::Open));
+        let mut batch = Batch::default();
+        hub.take(&inbox, &mut batch);
+        assert_eq!(batch.events, [first, second]);
+        batch.clear();
+        hub.take(&inbox, &mut batch);
+        assert_eq!(batch, Batch::default());
+        drop(producer);
+        assert_eq!((inbox.state(), hub.counts()), (State::Closed, (1, 1)));
+        hub.forget(inbox.id);
+        assert_eq!((hub.name(inbox.id), hub.counts()), ("a\u{fffd}b".into(), (1, 0)));
+    }
+
+    fn producer_id(hub: &Hub) -> ClientId {
+        hub.inboxes()[0].id
     }
 }

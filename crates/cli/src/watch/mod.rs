@@ -197,11 +197,11 @@ fn nanoseconds(duration: Duration) -> Time {
 impl Watch<'_> {
     /// The profile that was asked for, if one was.
     fn asked_profile(&self) -> Result<Option<NamedProfile>, Failure> {
-        match (&self.arguments.profile, &self.arguments.profile_file) {
-            (Some(name), _) => profile::named(name).map(Some).map_err(|message| usage(&message)),
-            (None, Some(path)) => profile::from_file(path).map(Some),
-            (None, None) => Ok(None),
+        if let Some(path) = &self.arguments.profile_file {
+            return profile::from_file(path).map(Some);
         }
+        let asked = self.arguments.profile.as_deref().map(profile::named);
+        asked.transpose().map_err(|message| usage(&message))
     }
 
     fn needed_profile(&self) -> Result<NamedProfile, Failure> {
@@ -243,6 +243,7 @@ impl Watch<'_> {
             voice: Arc::clone(&self.voice),
             folder: self.folder(),
             told_max: self.arguments.explain,
+            deviations: profile.deviations.clone(),
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
         let completing =

@@ -9,7 +9,8 @@ use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, Content, Finding, NEVER, Pipeline, PipelineOptions, Time, Verifier,
+    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Time,
+    Verifier,
 };
 use isolde_history::History;
 use isolde_history::format;
@@ -47,6 +48,8 @@ pub(super) struct Setting {
     pub(super) folder: PathBuf,
     /// Violations that are told in full.
     pub(super) told_max: u64,
+    /// What is documented, and no violation.
+    pub(super) deviations: Vec<KnownDeviation>,
     /// Set by the first violation.
     pub(super) stop_when_violated: Option<Arc<AtomicBool>>,
 }
@@ -99,7 +102,7 @@ pub(super) struct Completing {
 struct Rate {
     operations: u64,
     at: Instant,
-    rate: f64,
+    per_second: f64,
 }
 
 impl Monitor {
@@ -126,7 +129,7 @@ impl Monitor {
             foremost: ALWAYS,
             started: now,
             moved: (ALWAYS, now),
-            rate: Rate { operations: 0, at: now, rate: 0.0 },
+            rate: Rate { operations: 0, at: now, per_second: 0.0 },
             violations: 0,
             parts: None,
             completing,
@@ -192,7 +195,7 @@ impl Monitor {
                 self.pipeline.open(inbox.id, inbox.bound());
             }
             let (bound, state) = (inbox.bound(), inbox.state());
-            inbox.take(&mut self.batch);
+            self.setting.hub.take(&inbox, &mut self.batch);
             let _ = self.pipeline.push(inbox.id, &self.batch);
             self.batch.clear();
             self.pipeline.advance(inbox.id, bound);
@@ -223,6 +226,11 @@ impl Monitor {
         self.merged.clear();
         let watermark = self.pipeline.drain(&mut self.merged);
         self.unblock(watermark);
+        for client in self.pipeline.take_returned() {
+            self.verifier.readmit(client);
+            let name = self.setting.hub.name(client);
+            self.setting.voice.note("returned", &format!("{name} is back"));
+        }
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
             let name = self.setting.hub.name(client);
@@ -241,7 +249,7 @@ impl Monitor {
         self.window.keep(&self.merged);
         self.verifier.take(&self.merged, watermark);
         let count = self.merged.events.len();
-        self.setting.hub.done(count);
+        self.setting.hub.behind(self.pipeline.buffered());
         self.find();
         count
     }
@@ -278,14 +286,28 @@ impl Monitor {
     fn found(&mut self, finding: &Finding) {
         let number = self.violations;
         let setting = Arc::clone(&self.setting);
-        *setting.status().violations.entry(finding.name.name()).or_default() += 1;
-        if let Some(stop) = &setting.stop_when_violated {
+        let documented = setting.deviations.iter().find(|known| known.name == finding.name);
+        {
+            let mut status = setting.status();
+            let status = &mut *status;
+            let counts = match documented {
+                Some(_) => &mut status.documented,
+                None => &mut status.violations,
+            };
+            *counts.entry(finding.name.name()).or_default() += 1;
+        }
+        if let (Some(stop), None) = (&setting.stop_when_violated, documented) {
             stop.store(true, Ordering::Relaxed);
         }
         if number > setting.told_max {
             return;
         }
-        let story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        if let Some(known) = documented {
+            story
+                .reasons
+                .push(format!("this is documented, and counts as no violation: {}", known.text));
+        }
         let text = story.to_text(number);
         let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
         // A closed pipe does not end a watch.
@@ -323,8 +345,8 @@ impl Monitor {
         if elapsed >= Duration::from_secs(1) {
             #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
             let done = (counters.operations - self.rate.operations) as f64;
-            let rate = done / elapsed.as_secs_f64();
-            self.rate = Rate { operations: counters.operations, at: now, rate };
+            let per_second = done / elapsed.as_secs_f64();
+            self.rate = Rate { operations: counters.operations, at: now, per_second };
         }
         let ahead = match &self.clock {
             Clock::Read(now) => now(),
@@ -341,7 +363,7 @@ impl Monitor {
         total.inverted += disorder.inverted;
         total.duplicates += disorder.duplicates;
         total.late += disorder.late;
-        status.rate = self.rate.rate;
+        status.rate = self.rate.per_second;
         status.lag = if watermark == NEVER || watermark == ALWAYS || ahead == ALWAYS {
             0.0
         } else {

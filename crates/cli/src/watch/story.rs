@@ -6,6 +6,7 @@ use isolde::online::{
     ALWAYS, Candidate, Content, Dependency, DependencyKind, EventKind, Finding, Interval, NEVER,
     Name, Role, Step, Time,
 };
+use std::fmt::Write;
 
 /// What is told of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +45,9 @@ impl Story {
     /// As it is printed.
     pub(super) fn to_text(&self, number: u64) -> String {
         let mut text = format!("violation {number}: {} ({})\n", self.name, self.mechanism);
-        text.push_str(&format!("  {}.\n", self.summary));
+        writeln!(text, "  {}.", self.summary).expect("a string grows");
         for reason in &self.reasons {
-            text.push_str(&format!("  - {reason}.\n"));
+            writeln!(text, "  - {reason}.").expect("a string grows");
         }
         text
     }

@@ -264,7 +264,7 @@ mod tests {
         let inbox = &hub.inboxes()[0];
         assert_eq!((inbox.bound(), hub.name(inbox.id)), (18, "session 1 (here)".into()));
         let mut batch = Batch::default();
-        inbox.take(&mut batch);
+        hub.take(inbox, &mut batch);
         let seen: Vec<String> = (batch.events.iter())
             .map(|event| {
                 let cells: Vec<String> = (batch.cells_of(event).iter())

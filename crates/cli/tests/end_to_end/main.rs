@@ -14,6 +14,7 @@ mod matrix;
 mod other_commands;
 mod outputs;
 mod page;
+mod profiles;
 mod run;
 mod run_schema;
 mod schema;

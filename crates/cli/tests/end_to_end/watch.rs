@@ -37,7 +37,7 @@ fn a_stale_read_is_told_saved_and_judged_again() {
          replaced before its snapshot."
     );
     assert!(run.stdout.contains("the history around it is in found/violation-1.txt"), "{run:?}");
-    assert!(run.stdout.contains("violated: strong-snapshot-isolation"), "{run:?}");
+    assert!(run.stdout.contains("violated: strict-serializable (stale-read), "), "{run:?}");
     let check = folder.isolde("check found/violation-1.txt --level strict-serializable --quiet");
     assert_eq!(check.status, 1, "{check:?}");
 }
@@ -84,6 +84,41 @@ fn a_driven_database_is_verified_by_its_mechanisms_and_completely() {
     assert_eq!((&last["event"], &last["committed"]), (&"end".into(), &3000.into()));
     let check = folder.isolde("check run.log --level strict-serializable --quiet");
     assert_eq!(check.status, 0, "{check:?}");
+}
+
+#[test]
+fn an_interrupted_watch_ends_with_its_summary() {
+    let folder = Folder::with(&[]);
+    let child = folder
+        .command("watch sqlite --quiet")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let id = child.id().to_string();
+    assert!(Command::new("/bin/kill").args(["-INT", &id]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("  no violations\n"), "{printed}");
+    assert!(printed.contains("kept in memory at the end: "), "{printed}");
+}
+
+#[test]
+fn a_recorded_history_is_a_trace() {
+    let folder = Folder::with(&[]);
+    let generate =
+        "gen --transactions 500 --isolation snapshot-isolation --times operations -o h.txt";
+    assert_eq!(folder.isolde(generate).status, 0);
+    let run = folder.isolde("watch --from h.txt --profile snapshot-isolation --quiet");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("committed 500 "), "{run:?}");
+    assert_eq!(folder.isolde("gen --transactions 10 -o untimed.txt").status, 0);
+    let run = folder.isolde("watch --from untimed.txt --profile snapshot-isolation");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("expected a history with times"), "{run:?}");
 }
 
 /// A watch that listens, and where.

@@ -1,6 +1,7 @@
 //! What streams say, whole, in pieces and damaged.
 
 use super::*;
+use std::fmt::Write;
 
 /// Writes down what it is told.
 #[derive(Default)]
@@ -34,7 +35,8 @@ impl Sink for Notes {
         let completed = if completed == NEVER { "never".into() } else { completed.to_string() };
         let mut text = format!("{client}/{txn} {kind:?} {invoked}-{completed}");
         for Row { table, key, column, value } in rows {
-            text.push_str(&format!(" {table}[{key:?}].{}={value:?}", column.unwrap_or("")));
+            write!(text, " {table}[{key:?}].{}={value:?}", column.unwrap_or(""))
+                .expect("a string grows");
         }
         self.said.push(text);
         Ok(())
