@@ -1,4 +1,4 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `white-box` write
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `watch` and `white-box` write
 //! them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
@@ -12,6 +12,7 @@ mod peers;
 mod runs;
 mod strong;
 mod table;
+mod watch;
 mod white_box;
 mod workspace;
 
@@ -38,6 +39,8 @@ enum Command {
     Runs(runs::Arguments),
     /// Measure what orders and snapshots that a database tells are worth, and write the page
     WhiteBox(white_box::Arguments),
+    /// Watch a private `PostgreSQL` and write which dependencies are uncertain
+    Watch(watch::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

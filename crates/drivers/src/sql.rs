@@ -1,6 +1,6 @@
 //! What the drivers of SQL servers have in common: tables, requests, stages of a transaction.
 
-use isolde_harness::{Failure, RequestKind};
+use isolde_harness::{Failure, Filter, Needs, RequestKind};
 
 /// What can be asked for. Kinds that are added later are no part of it until a driver
 /// has a statement for them.
@@ -14,7 +14,20 @@ pub(crate) const SUPPORTED: &[RequestKind] = &[
     RequestKind::Range,
     RequestKind::CompareAndSet,
     RequestKind::UpdateRange,
+    RequestKind::Select,
+    RequestKind::Aggregate,
+    RequestKind::UpdateWhere,
+    RequestKind::DeleteWhere,
 ];
+
+/// Which of the statements for conditions is that of a filter.
+pub(crate) const fn place_of(filter: Filter) -> usize {
+    match filter {
+        Filter::Keys { .. } => 0,
+        Filter::Values { .. } => 1,
+        Filter::Remainder { .. } => 2,
+    }
+}
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +53,16 @@ impl Stage {
 pub(crate) struct Tables {
     pub(crate) registers: String,
     pub(crate) lists: String,
+    /// Whether conditions on values are asked for.
+    pub(crate) by_condition: bool,
 }
 
 impl Tables {
+    /// Takes note of what is needed beside tables.
+    pub(crate) fn note(&mut self, needs: &Needs) {
+        self.by_condition = needs.requests.iter().any(|kind| kind.is_by_condition());
+    }
+
     /// Those that there are.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())

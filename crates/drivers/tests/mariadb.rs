@@ -6,7 +6,10 @@ mod install;
 
 use install::Needed;
 use isolde_harness::conformance;
-use isolde_harness::{Access, Address, Answer, Database, Failure, Needs, Request, RequestKind};
+use isolde_harness::{
+    Access, Address, Answer, Database, Evidence, Failure, Needs, Request, RequestKind,
+};
+use mysql::prelude::Queryable;
 
 const MARIADB: Needed = Needed {
     file: "/usr/lib/galera/libgalera_smm.so",
@@ -68,6 +71,135 @@ fn a_wait_that_is_too_long_takes_back_the_whole_transaction() {
     database.clean_up().expect("tables can be dropped");
 }
 
+/// The version of each key that a database told, in its order.
+fn told(evidence: &mut dyn Evidence) -> Vec<(u64, Option<u64>)> {
+    let mut found = Vec::new();
+    evidence.collect(&mut found).expect("the log can be read");
+    found.into_iter().map(|installed| (installed.key, installed.value)).collect()
+}
+
+#[test]
+fn the_binary_log_tells_every_version_in_its_order() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let mut database = open("mariadb").expect("a private server");
+    let requests = vec![RequestKind::Read, RequestKind::Write, RequestKind::UpdateRange];
+    let needs = Needs { prefix: "isolde_told_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    let mut evidence = database.evidence().expect("a log");
+    let mut session = database.connect(0, "repeatable-read").expect("a session");
+    let mut transaction = |requests: &[Request], is_kept: bool| {
+        session.begin(Access::ReadWrite).expect("a transaction");
+        for request in requests {
+            session.execute(request).expect("an answer");
+        }
+        if is_kept { session.commit() } else { session.rollback() }.expect("an end");
+    };
+    let write = |key, value| Request::Write { key, value };
+    transaction(&[write(1, 10), write(2, 11), write(1, 12)], true);
+    transaction(&[write(1, 13), Request::Delete { key: 2 }], false);
+    assert_eq!(told(&mut *evidence), [(1, Some(10)), (2, Some(11)), (1, Some(12))]);
+    assert_eq!(told(&mut *evidence), []);
+    transaction(&[Request::Delete { key: 1 }, Request::Insert { key: 1, value: 14 }], true);
+    transaction(&[Request::UpdateRange { low: 1, high: 5, first: 1 << 40 }], true);
+    let large = 1 << 40;
+    assert_eq!(
+        told(&mut *evidence),
+        [(1, None), (1, Some(14)), (1, Some(large)), (2, Some(large + 1))]
+    );
+    drop((session, evidence));
+    database.clean_up().expect("tables can be dropped");
+}
+
+/// Runs statements as root.
+fn administer(server: &str, statements: &[&str]) {
+    let (host, port) = server.split_once(':').expect("host and port");
+    let options = mysql::OptsBuilder::new()
+        .ip_or_hostname(Some(host))
+        .tcp_port(port.parse().expect("a port"))
+        .prefer_socket(false)
+        .user(Some("root"));
+    let mut conn = mysql::Conn::new(options).expect("root may do everything");
+    for statement in statements {
+        conn.query_drop(statement).expect(statement);
+    }
+}
+
+#[test]
+fn a_binary_log_that_lacks_something_is_refused_with_what_to_do() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let server = open("mariadb").expect("a private server");
+    let at = server.endpoints()[0].name.clone();
+    let requests = vec![RequestKind::Read, RequestKind::Write];
+    let needs = Needs { prefix: "isolde_lacks_".to_owned(), requests };
+    let evidence = |user: &str| {
+        let mut database = open(&format!("mariadb://{user}@{at}/test")).expect("the server runs");
+        database.prepare(&needs).expect("tables");
+        database.evidence().map(|evidence| (database, evidence))
+    };
+    let refused = |user: &str| match evidence(user) {
+        Err(Failure::Refused(message)) => message,
+        Err(other) => panic!("expected a refusal, found {other}"),
+        Ok(_) => panic!("expected a refusal"),
+    };
+    for (variable, wrong, right, expected) in [
+        (
+            "binlog_format",
+            "STATEMENT",
+            "ROW",
+            "expected binlog_format to be ROW for --white-box, found STATEMENT: the log has \
+             statements and not the rows that they changed; SET GLOBAL binlog_format = ROW",
+        ),
+        (
+            "binlog_row_image",
+            "MINIMAL",
+            "FULL",
+            "expected binlog_row_image to be FULL for --white-box, found MINIMAL: the log has \
+             parts of rows; SET GLOBAL binlog_row_image = FULL",
+        ),
+        (
+            "log_bin_compress",
+            "ON",
+            "OFF",
+            "expected log_bin_compress to be OFF for --white-box, found ON: SET GLOBAL \
+             log_bin_compress = OFF",
+        ),
+    ] {
+        administer(&at, &[&format!("SET GLOBAL {variable} = {wrong}")]);
+        assert_eq!(refused("root"), expected);
+        administer(&at, &[&format!("SET GLOBAL {variable} = {right}")]);
+    }
+    administer(&at, &["CREATE USER eve@'127.0.0.1'", "GRANT ALL ON test.* TO eve@'127.0.0.1'"]);
+    const GRANT: &str = "; the user needs two privileges: GRANT REPLICATION SLAVE, REPLICATION \
+                         CLIENT ON *.* TO name (MariaDB calls the second one BINLOG MONITOR)";
+    let denied = |reason: &str| format!("cannot read the binary log: Access denied{reason}{GRANT}");
+    assert_eq!(
+        refused("eve"),
+        denied(
+            "; you need (at least one of) the SUPER, BINLOG MONITOR privilege(s) for this operation (1227)"
+        )
+    );
+    administer(&at, &["GRANT REPLICATION CLIENT ON *.* TO eve@'127.0.0.1'"]);
+    assert_eq!(refused("eve"), denied(" for user 'eve'@'127.0.0.1' (using password: NO) (1045)"));
+    administer(&at, &["GRANT REPLICATION SLAVE ON *.* TO eve@'127.0.0.1'"]);
+    let (database, mut evidence) = evidence("eve").expect("now it is enough");
+    administer(&at, &["FLUSH BINARY LOGS", "FLUSH BINARY LOGS"]);
+    // What was read goes on in the next file.
+    assert_eq!(told(&mut *evidence), []);
+    administer(&at, &["FLUSH BINARY LOGS", "RESET MASTER"]);
+    let lost = evidence.collect(&mut Vec::new()).expect_err("it is gone");
+    assert_eq!(
+        lost.to_string(),
+        "cannot read the binary log: Could not find first log file name in binary log index file \
+         (1236); a part of the binary log was removed before it was read: do not purge it during \
+         the run, and let binlog_expire_logs_seconds be longer"
+    );
+    drop(database);
+}
+
 #[test]
 fn a_private_cluster_conforms() {
     if !install::is_there(&MARIADB) {
@@ -79,6 +211,15 @@ fn a_private_cluster_conforms() {
     assert_eq!(names.len(), 3);
     let address = format!("galera://root@{}/test?wsrep_sync_wait=7", names.join(","));
     conformance::conform("galera", &|| open(&address).expect("the cluster runs"));
+    let mut database = open(&address).expect("the cluster runs");
+    let requests = vec![RequestKind::Read, RequestKind::Write];
+    let needs = Needs { prefix: "isolde_silent_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    let refused = database.evidence().map(drop).expect_err("it has no log");
+    assert_eq!(
+        refused.to_string(),
+        "expected log_bin to be ON for --white-box, found OFF: start the server with --log-bin"
+    );
 }
 
 #[test]

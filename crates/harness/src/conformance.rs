@@ -4,9 +4,8 @@
 //! says it supports, at every isolation setting, on the first endpoint that may write. It
 //! says nothing about isolation itself: that is what runs are for.
 
-use crate::database::{
-    Access, Answer, Database, Failure, Needs, Request, RequestKind, Session, Style,
-};
+use crate::database::{Access, Database, Failure, Needs, Session, Style};
+use crate::request::{Answer, BLOCK, Filter, Function, Request, RequestKind};
 
 /// Opens the database anew and tests all of it. `label` tells runs of the suite apart
 /// that use one server at the same time.
@@ -30,6 +29,7 @@ pub fn conform(label: &str, open: &dyn Fn() -> Box<dyn Database>) {
         suite.registers();
         suite.lists();
         suite.rows();
+        suite.conditions();
         suite.aborts();
         suite.empty_transactions();
     }
@@ -223,6 +223,77 @@ impl Suite<'_> {
             self.sees(session, swap(None, 3), &Answer::Applied(false));
             self.sees(session, swap(Some(2), 4), &Answer::Applied(true));
             self.sees(session, Request::Read { key }, &Answer::Value(Some(4)));
+        }
+    }
+
+    /// Conditions on values: the rows of others meet them too, so these have values of
+    /// their own.
+    fn conditions(&self) {
+        if !self.supports(&[RequestKind::Write]) {
+            return;
+        }
+        let mut session = self.connect();
+        let session = &mut *session;
+        // Not above 2^52, so that every number of a database can be divided.
+        let (key, first) = (self.first_key + 50, (1 << 40) + self.first_key * BLOCK);
+        let written: Vec<Request> = (0..4)
+            .map(|place| Request::Write { key: key + place, value: first + place * BLOCK })
+            .collect();
+        self.answers(session, &written);
+        let values = |from: u64, to: u64| Filter::Values {
+            low: first + from * BLOCK,
+            high: first + to * BLOCK,
+        };
+        let modulus = first + BLOCK;
+        let remainder = Filter::Remainder { modulus, remainder: BLOCK };
+        let keys = Filter::Keys { low: key, high: key + 2 };
+        let row = |place: u64| (key + place, first + place * BLOCK);
+        if self.supports(&[RequestKind::Select]) {
+            for (filter, expected) in [
+                (values(1, 2), vec![row(1), row(2)]),
+                (values(5, 9), vec![]),
+                (remainder, vec![row(2)]),
+                (keys, vec![row(0), row(1), row(2)]),
+            ] {
+                self.sees(session, Request::Select { filter }, &Answer::Rows(expected));
+            }
+        }
+        if self.supports(&[RequestKind::Aggregate]) {
+            for (function, filter, expected) in [
+                (Function::Min, values(1, 3), Some(first + BLOCK)),
+                (Function::Max, keys, Some(first + 2 * BLOCK)),
+                (Function::Max, values(5, 9), None),
+                (Function::Count, values(1, 3), Some(3)),
+                (Function::Count, values(5, 9), Some(0)),
+                (Function::Sum, values(0, 1), Some(2 * first + BLOCK)),
+            ] {
+                let request = Request::Aggregate { function, filter };
+                self.sees(session, request, &Answer::Value(expected));
+            }
+        }
+        self.changes_by_condition(session, key, first);
+    }
+
+    /// Rows at four keys from `key` on have the values `first` and multiples of [`BLOCK`].
+    fn changes_by_condition(&self, session: &mut dyn Session, key: u64, first: u64) {
+        let row = |place: u64| (key + place, first + place * BLOCK);
+        let values = |from: u64, to: u64| Filter::Values {
+            low: first + from * BLOCK,
+            high: first + to * BLOCK,
+        };
+        if self.supports(&[RequestKind::DeleteWhere]) {
+            let removed = Answer::Rows(vec![row(2), row(3)]);
+            self.sees(session, Request::DeleteWhere { filter: values(2, 3) }, &removed);
+            let again = Request::DeleteWhere { filter: values(2, 3) };
+            self.sees(session, again, &Answer::Rows(vec![]));
+        }
+        if self.supports(&[RequestKind::UpdateWhere, RequestKind::Range]) {
+            let fresh = first + 100 * BLOCK;
+            let changed = (key + 1, fresh + (key + 1) % BLOCK);
+            let update = Request::UpdateWhere { filter: values(1, 1), first: fresh };
+            self.sees(session, update, &Answer::Rows(vec![changed]));
+            let range = Request::Range { low: key, high: key + 1 };
+            self.sees(session, range, &Answer::Rows(vec![row(0), changed]));
         }
     }
 

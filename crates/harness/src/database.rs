@@ -8,182 +8,13 @@
 //! Keys and values are natural numbers below 2^63, so that every database has a
 //! type for them. Nothing here knows how a level is checked: promises are names.
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Installed};
 use crate::fault::Fault;
+use crate::request::{Answer, Request, RequestKind};
+use isolde_history::Snapshot;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-
-/// One request of a client.
-///
-/// More may come: a driver refuses what it does not know by
-/// [`Failure::unsupported`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Request {
-    /// Reads a register. Answer: [`Answer::Value`].
-    Read {
-        /// Its key.
-        key: u64,
-    },
-    /// Writes a register, whether or not it exists. Answer: [`Answer::Done`].
-    Write {
-        /// Its key.
-        key: u64,
-        /// Its new value.
-        value: u64,
-    },
-    /// Reads a list. Answer: [`Answer::List`], empty if there is none.
-    ReadList {
-        /// Its key.
-        key: u64,
-    },
-    /// Appends to a list, which may have to be created. Answer: [`Answer::Done`].
-    Append {
-        /// Its key.
-        key: u64,
-        /// The new last element.
-        value: u64,
-    },
-    /// Creates a row of the registers. Answer: [`Answer::Applied`], with `false` if
-    /// there was one; or the transaction is aborted.
-    Insert {
-        /// Its key.
-        key: u64,
-        /// Its value.
-        value: u64,
-    },
-    /// Removes a row of the registers. Answer: [`Answer::Applied`], with `false` if
-    /// there was none.
-    Delete {
-        /// Its key.
-        key: u64,
-    },
-    /// Reads all registers with keys from `low` to `high`, both included, by one
-    /// statement. Answer: [`Answer::Rows`].
-    Range {
-        /// The lowest key.
-        low: u64,
-        /// The highest key.
-        high: u64,
-    },
-    /// Writes a register if it has the expected value, by one statement. Answer:
-    /// [`Answer::Applied`].
-    CompareAndSet {
-        /// Its key.
-        key: u64,
-        /// The value it must have; `None` if it must not exist.
-        expected: Option<u64>,
-        /// Its new value.
-        value: u64,
-    },
-    /// Updates every register with a key from `low` to `high`, both included, by one
-    /// statement: the one at `key` gets the value `first + (key - low)`. Answer:
-    /// [`Answer::Rows`], the updated rows with their new values.
-    UpdateRange {
-        /// The lowest key.
-        low: u64,
-        /// The highest key.
-        high: u64,
-        /// The value that the lowest key gets.
-        first: u64,
-    },
-}
-
-/// The kinds of requests, for what a workload needs and a database can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum RequestKind {
-    /// [`Request::Read`]
-    Read,
-    /// [`Request::Write`]
-    Write,
-    /// [`Request::ReadList`]
-    ReadList,
-    /// [`Request::Append`]
-    Append,
-    /// [`Request::Insert`]
-    Insert,
-    /// [`Request::Delete`]
-    Delete,
-    /// [`Request::Range`]
-    Range,
-    /// [`Request::CompareAndSet`]
-    CompareAndSet,
-    /// [`Request::UpdateRange`]
-    UpdateRange,
-}
-
-impl RequestKind {
-    /// All kinds.
-    pub const ALL: [RequestKind; 9] = [
-        RequestKind::Read,
-        RequestKind::Write,
-        RequestKind::ReadList,
-        RequestKind::Append,
-        RequestKind::Insert,
-        RequestKind::Delete,
-        RequestKind::Range,
-        RequestKind::CompareAndSet,
-        RequestKind::UpdateRange,
-    ];
-
-    /// What messages call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RequestKind::Read => "read",
-            RequestKind::Write => "write",
-            RequestKind::ReadList => "list read",
-            RequestKind::Append => "append",
-            RequestKind::Insert => "insert",
-            RequestKind::Delete => "delete",
-            RequestKind::Range => "range read",
-            RequestKind::CompareAndSet => "compare-and-set",
-            RequestKind::UpdateRange => "range update",
-        }
-    }
-
-    /// Whether a transaction of such requests changes nothing.
-    pub const fn is_read(self) -> bool {
-        matches!(self, RequestKind::Read | RequestKind::ReadList | RequestKind::Range)
-    }
-
-    /// Whether it is about a list. All others are about registers.
-    pub const fn is_list(self) -> bool {
-        matches!(self, RequestKind::ReadList | RequestKind::Append)
-    }
-}
-
-impl Request {
-    /// Its kind.
-    pub const fn kind(&self) -> RequestKind {
-        match self {
-            Request::Read { .. } => RequestKind::Read,
-            Request::Write { .. } => RequestKind::Write,
-            Request::ReadList { .. } => RequestKind::ReadList,
-            Request::Append { .. } => RequestKind::Append,
-            Request::Insert { .. } => RequestKind::Insert,
-            Request::Delete { .. } => RequestKind::Delete,
-            Request::Range { .. } => RequestKind::Range,
-            Request::CompareAndSet { .. } => RequestKind::CompareAndSet,
-            Request::UpdateRange { .. } => RequestKind::UpdateRange,
-        }
-    }
-}
-
-/// What a database answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It was done, and there is nothing to tell.
-    Done,
-    /// The register's value; `None` if it does not exist.
-    Value(Option<u64>),
-    /// The elements of a list, first appended first.
-    List(Vec<u64>),
-    /// Keys and values of registers, in any order.
-    Rows(Vec<(u64, u64)>),
-    /// Whether the request changed anything.
-    Applied(bool),
-}
 
 /// Why there is no answer. The texts are shown and recorded: a driver keeps
 /// passwords and addresses with passwords out of them.
@@ -337,6 +168,62 @@ impl Needs {
     }
 }
 
+/// What a database tells about a transaction of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number, which snapshots of others name it by. One that wrote nothing needs none.
+    pub number: Option<u64>,
+    /// Whose writes it saw, if that is the same for all of its requests.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// Where a database is to look for versions of the past.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The table, whose first two columns are key and value; if not given, the one table
+    /// that a run of ours created.
+    pub table: Option<String>,
+    /// What kept the log for us, where that takes something.
+    pub slot: Option<String>,
+}
+
+impl Past {
+    /// Whether the table of this name may be meant.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        match &self.table {
+            Some(table) => table == name,
+            None => name.starts_with("isolde_") && name.ends_with("_registers"),
+        }
+    }
+
+    /// Chooses among the versions of tables that may be meant.
+    pub fn choose(
+        &self,
+        mut tables: BTreeMap<String, Vec<Installed>>,
+    ) -> Result<Vec<Installed>, Failure> {
+        if tables.len() > 1 {
+            let names: Vec<&str> = tables.keys().map(String::as_str).collect();
+            return Err(Failure::Refused(format!(
+                "expected one run in the log, found several; name the table of the one you mean \
+                 by --table: {}",
+                names.join(", ")
+            )));
+        }
+        match (tables.pop_first(), &self.table) {
+            (Some((_, versions)), _) => Ok(versions),
+            (None, Some(table)) => Err(Failure::Refused(format!(
+                "expected changes of the table {table} in the log, found none"
+            ))),
+            (None, None) => Err(Failure::Refused(
+                "expected changes of a table isolde_..._registers in the log, found none: the \
+                 part of the log that had them is gone, or the history was recorded elsewhere; \
+                 another table is named by --table"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
 /// A database that can be driven.
 pub trait Database: Send + Sync {
     /// Its name in reports, such as its vendor writes it.
@@ -413,6 +300,21 @@ pub trait Database: Send + Sync {
         )))
     }
 
+    /// The run is over, and some sessions are still waiting for an answer: ends their
+    /// waiting, if that is possible. They then fail as if their connection broke.
+    fn abandon(&self) {}
+
+    /// The versions that were installed in the past, as far as the database still knows:
+    /// those of each key in their order. Nothing was prepared, and nothing is changed.
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        let _ = past;
+        Err(Failure::Refused(format!(
+            "{} does not know afterwards in which order it installed versions; ask it while it \
+             is driven, by isolde run --white-box",
+            self.name()
+        )))
+    }
+
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing
     /// the second time. All sessions are closed by then.
     fn clean_up(&mut self) -> Result<(), Failure>;
@@ -429,6 +331,19 @@ pub trait Session: Send {
 
     /// Executes one request of the transaction.
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure>;
+
+    /// What the last request was executed on, where a request has a snapshot of its own
+    /// and the database told it with the answer. Only asked for if [`Database::evidence`]
+    /// was called before the session began.
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        None
+    }
+
+    /// What the database calls the open transaction, and what all of it was executed on.
+    /// Called before [`Session::commit`], under the same condition.
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        Ok(Identity::default())
+    }
 
     /// Commits the transaction.
     fn commit(&mut self) -> Result<(), Failure>;

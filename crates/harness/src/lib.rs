@@ -27,12 +27,14 @@ mod evidence;
 mod fault;
 mod keys;
 pub mod matrix;
+mod observer;
 mod parameters;
 mod plan;
 mod preset;
 mod random;
 mod record;
 mod recorder;
+mod request;
 mod simulated;
 mod store;
 mod workload;
@@ -41,16 +43,20 @@ pub use address::{Address, Host};
 pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
 pub use clients::generate;
 pub use database::{
-    Access, Answer, Claim, Database, Deviation, Endpoint, Failure, Needs, Request, RequestKind,
-    Session, SnapshotPoint, Style,
+    Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Past, Session,
+    SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
 pub use evidence::{Evidence, Installed, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
+pub use isolde_history::Snapshot;
+
+pub use observer::{Observer, SessionObserver};
 pub use parameters::{
     Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,
 };
 pub use preset::{PRESETS, Preset, preset};
 pub use recorder::{Log, SessionLog};
+pub use request::{Answer, BLOCK, Filter, Function, Request, RequestKind};
 pub use simulated::{BUGS, Bug, BugRow, Simulated};
 pub use workload::{Client, Workload};

@@ -102,8 +102,12 @@ pub enum Rows {
         /// Of insert and of delete transactions, each.
         changes: u8,
     },
-    /// Range reads and updates by range.
-    Predicates,
+    /// Reads, aggregates, updates and deletes by condition beside reads and writes of
+    /// single rows.
+    Predicates {
+        /// Operations by condition, in percent.
+        share: u8,
+    },
     /// A read, or a compare-and-set of the value last seen; one request a transaction.
     CompareAndSet,
 }

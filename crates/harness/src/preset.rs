@@ -166,9 +166,15 @@ pub static PRESETS: &[Preset] = &[
     },
     Preset {
         name: "predicates",
-        title: "range reads, and updates of all rows in a range",
+        title: "reads, aggregates, updates and deletes by condition, 40 % of the operations",
         source: "Clark et al., Bringing Order to Practical Validation of Database Isolation Levels",
-        parameters: Parameters { kind: TxnKind::Rows(Rows::Predicates), operations: 4, ..RANGE },
+        parameters: Parameters {
+            sessions: 8,
+            operations: 5,
+            keys: 100,
+            kind: TxnKind::Rows(Rows::Predicates { share: 40 }),
+            ..RANGE
+        },
     },
     Preset {
         name: "YCSB-A",

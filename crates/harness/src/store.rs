@@ -17,7 +17,9 @@ use crate::clock::Stamps;
 use crate::parameters::Isolation;
 use crate::plan::{Action, Intent};
 use crate::random::Random;
+use crate::request::Filter;
 use in_place::InPlace;
+use isolde_history::Snapshot;
 use multi_version::{MultiVersion, Reads, Validation};
 use replicas::{Delivery, Known, Replicas};
 
@@ -69,6 +71,12 @@ pub(crate) struct OpenTxn {
     pub(crate) known: Known,
     /// Keys and values that it has read and is going to write.
     pub(crate) foreseen: Vec<(u32, u32)>,
+    /// Conditions that it has read by.
+    pub(crate) filters: Vec<Filter>,
+    /// What the database calls it.
+    pub(crate) number: u64,
+    /// Whose writes it sees, if somebody wants to know.
+    pub(crate) snapshot: Option<Snapshot>,
     /// What its writes replaced, if they are in place already.
     pub(crate) replaced: Vec<(u32, u32)>,
 }
@@ -121,6 +129,10 @@ pub(crate) trait Store {
     fn write(&mut self, txn: &mut OpenTxn, key: u32, value: u32) -> Result<(), Conflict>;
     /// `txn` commits, if the store lets it.
     fn commit(&mut self, txn: &OpenTxn) -> Result<(), Conflict>;
+    /// Commits so far, in the numbers that snapshots have.
+    fn commits(&self) -> u32 {
+        0
+    }
     /// `txn` was refused.
     fn undo(&mut self, txn: &OpenTxn);
 }

@@ -8,9 +8,11 @@
 pub mod format;
 
 mod builder;
+mod condition_sql;
 mod error;
 mod history;
 mod index;
+mod lists;
 mod operation;
 mod part;
 mod predicate;

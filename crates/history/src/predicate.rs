@@ -1,5 +1,6 @@
 //! Reads by condition: which rows met it, and which versions it was evaluated on.
 
+use crate::condition_sql;
 use crate::history::{History, KeyId, OpId, OpKind};
 use crate::value::{Datum, Value, Values, is_bare_word};
 use std::fmt;
@@ -41,7 +42,7 @@ pub enum Condition {
         /// The highest content.
         high: Value,
     },
-    /// A condition in a notation that is kept but not understood.
+    /// A condition in another notation. SQL is understood as far as databases agree on it.
     Notation(Value),
 }
 
@@ -169,7 +170,7 @@ impl History {
         }
         let name = self.key_name(key);
         match condition {
-            Condition::ColumnRange { .. } => {
+            Condition::ColumnRange { .. } | Condition::Notation(_) => {
                 let columns: Vec<_> = write.map(|it| self.row(it).collect()).unwrap_or_default();
                 condition.holds(self.values(), name, value, &columns)
             }
@@ -267,7 +268,13 @@ impl Condition {
                 let content = columns.iter().find(|entry| entry.0 == column)?.1;
                 between(values, low, content, high)
             }
-            Condition::Notation(_) => None,
+            Condition::Notation(_) if value == Value::NIL => Some(false),
+            Condition::Notation(text) => match values.datum(text) {
+                Datum::Text(text) => {
+                    condition_sql::holds(text, &condition_sql::Row { values, key, value, columns })
+                }
+                _ => None,
+            },
         }
     }
 

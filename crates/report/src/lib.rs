@@ -27,6 +27,7 @@ mod svg;
 mod terminal;
 
 pub use elle_directory::to_elle_directory;
+pub use escape::visible;
 pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};

@@ -67,24 +67,30 @@ struct Told {
     versions: u64,
     /// Keys they belong to.
     keys: u64,
+    /// Transactions and requests of which it told what they saw.
+    snapshots: u64,
     /// Why nothing of it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<String>,
 }
 
 impl Told {
-    fn of(told: Result<VersionCounts, String>) -> Told {
+    fn of(told: Result<VersionCounts, String>, snapshots: u64) -> Told {
         match told {
-            Ok(VersionCounts { versions, keys }) => Told { versions, keys, lost: None },
-            Err(reason) => Told { versions: 0, keys: 0, lost: Some(reason) },
+            Ok(VersionCounts { versions, keys }) => Told { versions, keys, snapshots, lost: None },
+            Err(reason) => Told { versions: 0, keys: 0, snapshots, lost: Some(reason) },
         }
     }
 
     fn to_text(&self) -> String {
         match &self.lost {
-            None => format!(
+            None if self.snapshots == 0 => format!(
                 "white box: the database told the order of {} versions of {} keys",
                 self.versions, self.keys
+            ),
+            None => format!(
+                "white box: the database told the order of {} versions of {} keys, and {} snapshots",
+                self.versions, self.keys, self.snapshots
             ),
             Some(reason) => format!(
                 "white box: the order of versions was lost ({reason}), so what clients saw is \
@@ -198,7 +204,7 @@ impl Outcome {
             unknown: recorded.counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
-            white_box: recorded.told.map(Told::of),
+            white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
             ended_by: recorded.ended_by,

@@ -42,6 +42,8 @@ pub(super) struct Recorded {
     /// What the database told of the order of its versions, or why it stopped; `None` if it
     /// was not asked.
     pub(super) told: Option<Result<VersionCounts, String>>,
+    /// Transactions and requests whose snapshot it told.
+    pub(super) snapshots: u64,
 }
 
 impl Recording<'_> {
@@ -105,6 +107,7 @@ impl Recording<'_> {
             faults,
             ended_by,
             told: progress.told(),
+            snapshots: progress.snapshots(),
         })
     }
 

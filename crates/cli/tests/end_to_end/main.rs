@@ -19,3 +19,4 @@ mod run_schema;
 mod schema;
 mod support;
 mod verify;
+mod watch;

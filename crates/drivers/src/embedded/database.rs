@@ -91,8 +91,8 @@ impl Database for Embedded {
         &self.endpoints
     }
 
-    fn supports(&self, _kind: RequestKind) -> bool {
-        true
+    fn supports(&self, kind: RequestKind) -> bool {
+        !kind.is_by_condition()
     }
 
     fn prepare(&mut self, _needs: &Needs) -> Result<(), Failure> {

@@ -147,7 +147,9 @@ impl Database for Etcd {
     fn supports(&self, kind: RequestKind) -> bool {
         use RequestKind::{CompareAndSet, Range, Read, Write};
         // What one transaction computes from what it reads, etcd cannot express.
-        self.style == Style::Interactive || matches!(kind, Read | Write | Range | CompareAndSet)
+        let is_known = !kind.is_by_condition();
+        (self.style == Style::Interactive && is_known)
+            || matches!(kind, Read | Write | Range | CompareAndSet)
     }
 
     fn style(&self) -> Style {

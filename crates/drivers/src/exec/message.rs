@@ -1,6 +1,6 @@
 //! Requests and answers as JSON.
 
-use isolde_harness::{Answer, Failure, Request, RequestKind};
+use isolde_harness::{Answer, Failure, Filter, Request, RequestKind};
 use serde_json::{Value, json};
 
 /// What requests are called in messages.
@@ -14,6 +14,10 @@ pub(super) const NAMES: &[(RequestKind, &str)] = &[
     (RequestKind::Range, "range"),
     (RequestKind::CompareAndSet, "compare-and-set"),
     (RequestKind::UpdateRange, "update-range"),
+    (RequestKind::Select, "select"),
+    (RequestKind::Aggregate, "aggregate"),
+    (RequestKind::UpdateWhere, "update-where"),
+    (RequestKind::DeleteWhere, "delete-where"),
 ];
 
 /// What a kind of request is called.
@@ -38,10 +42,29 @@ pub(super) fn message(request: &Request) -> Result<Value, Failure> {
         Request::UpdateRange { low, high, first } => {
             json!({ "low": low, "high": high, "first": first })
         }
+        Request::Select { filter } | Request::DeleteWhere { filter } => {
+            json!({ "where": condition(filter) })
+        }
+        Request::Aggregate { function, filter } => {
+            json!({ "function": function.name(), "where": condition(filter) })
+        }
+        Request::UpdateWhere { filter, first } => {
+            json!({ "where": condition(filter), "first": first })
+        }
         ref other => return Err(Failure::unsupported(other)),
     };
     message["do"] = name.into();
     Ok(message)
+}
+
+/// A condition with its two numbers.
+fn condition(filter: Filter) -> Value {
+    let numbers = filter.numbers();
+    match filter {
+        Filter::Keys { .. } => json!({ "keys": numbers }),
+        Filter::Values { .. } => json!({ "values": numbers }),
+        Filter::Remainder { .. } => json!({ "remainder": numbers }),
+    }
 }
 
 /// The answer to a request.
@@ -53,7 +76,7 @@ pub(super) fn answer(request: &Request, found: &Value) -> Result<Answer, Failure
         ))
     };
     Ok(match request.kind() {
-        RequestKind::Read => match found.get("value") {
+        RequestKind::Read | RequestKind::Aggregate => match found.get("value") {
             Some(Value::Null) => Answer::Value(None),
             Some(value) => Answer::Value(Some(value.as_u64().ok_or_else(|| wrong("a value"))?)),
             None => return Err(wrong("a value")),
@@ -67,7 +90,11 @@ pub(super) fn answer(request: &Request, found: &Value) -> Result<Answer, Failure
             let applied = found.get("applied").and_then(Value::as_bool);
             Answer::Applied(applied.ok_or_else(|| wrong("whether it was applied"))?)
         }
-        RequestKind::Range | RequestKind::UpdateRange => {
+        RequestKind::Range
+        | RequestKind::UpdateRange
+        | RequestKind::Select
+        | RequestKind::UpdateWhere
+        | RequestKind::DeleteWhere => {
             let row = |row: &Value| match row.as_array().map(Vec::as_slice) {
                 Some([key, value]) => key.as_u64().zip(value.as_u64()),
                 _ => None,

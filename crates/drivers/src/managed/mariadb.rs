@@ -18,7 +18,10 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
     let port = free_ports(1)?[0];
     let data = home.path().join("data");
     create(&home, &data)?;
-    let mut server = home.start("mariadbd", serve(&home, "mariadbd", &data, port)?)?;
+    let mut command = serve(&home, "mariadbd", &data, port)?;
+    // So that it can tell the order of its versions.
+    command.args(["--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL"]);
+    let mut server = home.start("mariadbd", command)?;
     let database =
         server.wait_until(LIMIT, || crate::mysql::open_at(&address("mariadb", &[port])))?;
     Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))

@@ -144,7 +144,8 @@ impl Database for Mongo {
 
     fn supports(&self, kind: RequestKind) -> bool {
         // An update of many tells how many, and not which.
-        SUPPORTED.contains(&kind) && kind != RequestKind::UpdateRange
+        let is_by_condition = kind.is_by_condition() || kind == RequestKind::UpdateRange;
+        SUPPORTED.contains(&kind) && !is_by_condition
     }
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {

@@ -4,13 +4,15 @@
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{connecting, described, failure};
+use super::recover::{self, BinaryLog};
+use super::statements::Statements;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Failure, Host, Needs, Request, RequestKind,
-    Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Installed, Needs,
+    Past, Request, RequestKind, Session,
 };
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, SslOpts, Statement};
+use mysql::{Conn, OptsBuilder, SslOpts};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -180,7 +182,8 @@ fn variables(address: &Address) -> Result<Vec<String>, Failure> {
     Ok(set)
 }
 
-struct Server {
+#[derive(Clone)]
+pub(super) struct Server {
     /// Host and port.
     name: String,
     options: OptsBuilder,
@@ -210,7 +213,7 @@ impl Server {
         Server { name: format!("{name}:{port}"), options, variables: variables.to_vec() }
     }
 
-    fn connect(&self) -> Result<Conn, Failure> {
+    pub(super) fn connect(&self) -> Result<Conn, Failure> {
         let connected = Conn::new(self.options.clone());
         let mut conn = connected.map_err(|error| connecting(&error, &self.name))?;
         // Nothing waits for ever.
@@ -264,6 +267,7 @@ impl Mysql {
             self.tables.lists =
                 create(name, "`key` BIGINT PRIMARY KEY, elements LONGTEXT NOT NULL")?;
         }
+        self.tables.note(needs);
         Ok(())
     }
 
@@ -357,6 +361,23 @@ impl Database for Mysql {
         Ok(())
     }
 
+    fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if self.name == "TiDB" {
+            return Err(Failure::Refused(
+                "expected MariaDB or MySQL for --white-box, found TiDB, which has no binary log"
+                    .to_owned(),
+            ));
+        }
+        Ok(Box::new(BinaryLog::begin(&self.servers[0], &self.tables.registers)?))
+    }
+
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        if self.name == "TiDB" {
+            return Err(Failure::Refused("TiDB has no binary log to look into".to_owned()));
+        }
+        recover::recall(&self.servers[0], past)
+    }
+
     fn clean_up(&mut self) -> Result<(), Failure> {
         if self.tables.names().next().is_none() {
             return Ok(());
@@ -371,77 +392,6 @@ impl Database for Mysql {
             }
         }
         Ok(())
-    }
-}
-
-/// What a session can ask for.
-struct Statements {
-    registers: Option<RegisterStatements>,
-    lists: Option<ListStatements>,
-}
-
-struct RegisterStatements {
-    read: Statement,
-    write: Statement,
-    insert: Statement,
-    delete: Statement,
-    range: Statement,
-    swap: Statement,
-    update_range: Statement,
-    updated: Statement,
-}
-
-struct ListStatements {
-    read: Statement,
-    append: Statement,
-}
-
-impl Statements {
-    fn new(conn: &mut Conn, tables: &Tables) -> Result<Statements, mysql::Error> {
-        let Tables { registers, lists } = tables;
-        let mut prepare = |text: String| conn.prep(text);
-        Ok(Statements {
-            registers: if registers.is_empty() {
-                None
-            } else {
-                Some(RegisterStatements {
-                    read: prepare(format!("SELECT value FROM {registers} WHERE `key` = ?"))?,
-                    write: prepare(format!(
-                        "INSERT INTO {registers} (`key`, value) VALUES (?, ?) \
-                         ON DUPLICATE KEY UPDATE value = VALUES(value)"
-                    ))?,
-                    insert: prepare(format!(
-                        "INSERT IGNORE INTO {registers} (`key`, value) VALUES (?, ?)"
-                    ))?,
-                    delete: prepare(format!("DELETE FROM {registers} WHERE `key` = ?"))?,
-                    range: prepare(format!(
-                        "SELECT `key`, value FROM {registers} WHERE `key` BETWEEN ? AND ?"
-                    ))?,
-                    swap: prepare(format!(
-                        "UPDATE {registers} SET value = ? WHERE `key` = ? AND value = ?"
-                    ))?,
-                    update_range: prepare(format!(
-                        "UPDATE {registers} SET value = ? + (`key` - ?) \
-                         WHERE `key` BETWEEN ? AND ?"
-                    ))?,
-                    updated: prepare(format!(
-                        "SELECT `key`, value FROM {registers} \
-                         WHERE `key` BETWEEN ? AND ? AND value = ? + (`key` - ?)"
-                    ))?,
-                })
-            },
-            lists: if lists.is_empty() {
-                None
-            } else {
-                Some(ListStatements {
-                    read: prepare(format!("SELECT elements FROM {lists} WHERE `key` = ?"))?,
-                    append: prepare(format!(
-                        "INSERT INTO {lists} (`key`, elements) VALUES (?, ?) ON DUPLICATE KEY \
-                         UPDATE elements = CONCAT(elements, ',', VALUES(elements))"
-                    ))?,
-                })
-            },
-        })
     }
 }
 
@@ -463,72 +413,6 @@ impl MysqlSession {
         }
         failure
     }
-
-    fn answer(&mut self, request: &Request) -> Result<Answer, mysql::Error> {
-        let Self { conn, statements } = self;
-        if request.kind().is_list() {
-            let statements = statements.lists.as_ref().expect("lists were asked for");
-            return list_answer(conn, statements, request);
-        }
-        let statements = statements.registers.as_ref().expect("registers were asked for");
-        Ok(match *request {
-            Request::Read { key } => Answer::Value(conn.exec_first(&statements.read, (key,))?),
-            Request::Write { key, value } => {
-                conn.exec_drop(&statements.write, (key, value))?;
-                Answer::Done
-            }
-            Request::Insert { key, value }
-            | Request::CompareAndSet { key, expected: None, value } => {
-                conn.exec_drop(&statements.insert, (key, value))?;
-                Answer::Applied(conn.affected_rows() > 0)
-            }
-            Request::Delete { key } => {
-                conn.exec_drop(&statements.delete, (key,))?;
-                Answer::Applied(conn.affected_rows() > 0)
-            }
-            Request::CompareAndSet { key, expected: Some(expected), value } => {
-                conn.exec_drop(&statements.swap, (value, key, expected))?;
-                Answer::Applied(conn.affected_rows() > 0)
-            }
-            Request::Range { low, high } => {
-                Answer::Rows(conn.exec(&statements.range, (low, high))?)
-            }
-            // There is no UPDATE that returns rows. Values are written once, so those that
-            // are there now were written by the update.
-            Request::UpdateRange { low, high, first } => {
-                conn.exec_drop(&statements.update_range, (first, low, low, high))?;
-                Answer::Rows(conn.exec(&statements.updated, (low, high, first, low))?)
-            }
-            ref other => unreachable!("{other:?} is refused before"),
-        })
-    }
-}
-
-fn list_answer(
-    conn: &mut Conn,
-    statements: &ListStatements,
-    request: &Request,
-) -> Result<Answer, mysql::Error> {
-    match *request {
-        Request::Append { key, value } => {
-            conn.exec_drop(&statements.append, (key, value.to_string()))?;
-            Ok(Answer::Done)
-        }
-        Request::ReadList { key } => {
-            let text: Option<String> = conn.exec_first(&statements.read, (key,))?;
-            Ok(Answer::List(elements(text.as_deref().unwrap_or(""))))
-        }
-        ref other => unreachable!("{other:?} is about no list"),
-    }
-}
-
-/// The elements of a list that is stored as text. Only [`Request::Append`] writes
-/// there, so what is no number shows as a value that nobody appended.
-fn elements(text: &str) -> Vec<u64> {
-    text.split(',')
-        .filter(|element| !element.is_empty())
-        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
-        .collect()
 }
 
 impl Session for MysqlSession {
@@ -541,7 +425,8 @@ impl Session for MysqlSession {
         if !SUPPORTED.contains(&request.kind()) {
             return Err(Failure::unsupported(request));
         }
-        self.answer(request).map_err(|error| self.failed(&error, Stage::Statement))
+        let answer = self.statements.answer(&mut self.conn, request);
+        answer.map_err(|error| self.failed(&error, Stage::Statement))
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -3,6 +3,8 @@
 mod claims;
 mod driver;
 mod errors;
+mod recover;
+mod statements;
 
 pub(crate) use claims::{GALERA, MARIADB, TIDB};
 pub(crate) use driver::{is_synced, open_at};

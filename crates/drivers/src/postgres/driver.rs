@@ -6,17 +6,18 @@
 
 use super::claims::{Flavour, Servers};
 use super::errors::{connecting, described, failure};
-use super::recover::Decoding;
+use super::recover::{self, Decoding};
+use super::statements::{Snapshots, Statements};
 use super::tls::Tls;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::tls::OPTIONS;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
-    RequestKind, Session,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Identity, Installed,
+    Needs, Past, Request, RequestKind, Session, Snapshot, SnapshotPoint,
 };
-use postgres::{Client, Config, Statement};
+use postgres::{Client, Config};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
@@ -116,6 +117,7 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
         tls,
         waits: Waits::of(address)?,
         sessions: AtomicUsize::new(0),
+        is_asked: AtomicBool::new(false),
         tables: Tables::default(),
     }))
 }
@@ -172,6 +174,8 @@ struct Postgres {
     waits: Waits,
     /// How many sessions there were.
     sessions: AtomicUsize,
+    /// Whether evidence is asked for: then sessions tell their snapshots.
+    is_asked: AtomicBool,
     tables: Tables,
 }
 
@@ -180,6 +184,18 @@ impl Postgres {
         let is_primary = |endpoint: &Endpoint| endpoint.access == Access::ReadWrite;
         let place = self.endpoints.iter().position(is_primary).expect("there is a primary");
         self.servers[place].connect(&self.tls)
+    }
+
+    /// What sessions of this setting tell about snapshots.
+    fn snapshots(&self, isolation: &str) -> Snapshots {
+        let claim = self.claims.iter().find(|claim| claim.isolation == isolation);
+        if !self.is_asked.load(Ordering::Relaxed) {
+            Snapshots::Untold
+        } else if claim.is_some_and(|claim| claim.snapshot == SnapshotPoint::EachRequest) {
+            Snapshots::OfReads
+        } else {
+            Snapshots::OfTransactions
+        }
     }
 
     fn create(&mut self, needs: &Needs) -> Result<(), Failure> {
@@ -201,6 +217,7 @@ impl Postgres {
             let name = format!("{}lists", needs.prefix);
             self.tables.lists = create(name, "key bigint PRIMARY KEY, elements bigint[] NOT NULL")?;
         }
+        self.tables.note(needs);
         Ok(())
     }
 
@@ -280,7 +297,7 @@ impl Database for Postgres {
                 .map_err(|error| failure(&error, Stage::Statement))?;
         }
         let level = isolation.replace('-', " ");
-        let statements = Statements::new(&mut client, &self.tables)
+        let statements = Statements::new(&mut client, &self.tables, self.snapshots(isolation))
             .map_err(|error| failure(&error, Stage::Statement))?;
         let begin = format!("BEGIN ISOLATION LEVEL {level}");
         Ok(Box::new(PostgresSession { client, begin, statements }))
@@ -299,7 +316,13 @@ impl Database for Postgres {
                 self.flavour.name
             )));
         }
-        Ok(Box::new(Decoding::begin(self.primary()?, &self.tables)?))
+        let decoding = Decoding::begin(self.primary()?, &self.tables)?;
+        self.is_asked.store(true, Ordering::Relaxed);
+        Ok(Box::new(decoding))
+    }
+
+    fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {
+        recover::recall(self.primary()?, past)
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
@@ -316,74 +339,6 @@ impl Database for Postgres {
             }
         }
         Ok(())
-    }
-}
-
-/// What a session can ask for.
-struct Statements {
-    registers: Option<RegisterStatements>,
-    lists: Option<ListStatements>,
-}
-
-struct RegisterStatements {
-    read: Statement,
-    write: Statement,
-    insert: Statement,
-    delete: Statement,
-    range: Statement,
-    swap: Statement,
-    update_range: Statement,
-}
-
-struct ListStatements {
-    read: Statement,
-    append: Statement,
-}
-
-impl Statements {
-    fn new(client: &mut Client, tables: &Tables) -> Result<Statements, postgres::Error> {
-        let Tables { registers, lists } = tables;
-        let mut prepare = |text: String| client.prepare(&text);
-        Ok(Statements {
-            registers: if registers.is_empty() {
-                None
-            } else {
-                Some(RegisterStatements {
-                    read: prepare(format!("SELECT value FROM {registers} WHERE key = $1"))?,
-                    write: prepare(format!(
-                        "INSERT INTO {registers} (key, value) VALUES ($1, $2) \
-                         ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-                    ))?,
-                    insert: prepare(format!(
-                        "INSERT INTO {registers} (key, value) VALUES ($1, $2) \
-                         ON CONFLICT (key) DO NOTHING"
-                    ))?,
-                    delete: prepare(format!("DELETE FROM {registers} WHERE key = $1"))?,
-                    range: prepare(format!(
-                        "SELECT key, value FROM {registers} WHERE key BETWEEN $1 AND $2"
-                    ))?,
-                    swap: prepare(format!(
-                        "UPDATE {registers} SET value = $3 WHERE key = $1 AND value = $2"
-                    ))?,
-                    update_range: prepare(format!(
-                        "UPDATE {registers} SET value = $3::bigint + (key - $1) \
-                         WHERE key BETWEEN $1 AND $2 RETURNING key, value"
-                    ))?,
-                })
-            },
-            lists: if lists.is_empty() {
-                None
-            } else {
-                Some(ListStatements {
-                    read: prepare(format!("SELECT elements FROM {lists} WHERE key = $1"))?,
-                    append: prepare(format!(
-                        "INSERT INTO {lists} AS stored (key, elements) \
-                         VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (key) \
-                         DO UPDATE SET elements = stored.elements || excluded.elements"
-                    ))?,
-                })
-            },
-        })
     }
 }
 
@@ -405,81 +360,6 @@ impl PostgresSession {
         }
         failure
     }
-
-    fn answer(&mut self, request: &Request) -> Result<Answer, postgres::Error> {
-        let Self { client, statements, .. } = self;
-        if request.kind().is_list() {
-            let statements = statements.lists.as_ref().expect("lists were asked for");
-            return list_answer(client, statements, request);
-        }
-        let statements = statements.registers.as_ref().expect("registers were asked for");
-        Ok(match *request {
-            Request::Read { key } => {
-                let row = client.query_opt(&statements.read, &[&stored(key)])?;
-                Answer::Value(row.map(|row| row.try_get(0)).transpose()?.map(seen))
-            }
-            Request::Write { key, value } => {
-                client.execute(&statements.write, &[&stored(key), &stored(value)])?;
-                Answer::Done
-            }
-            Request::Insert { key, value }
-            | Request::CompareAndSet { key, expected: None, value } => {
-                let count = client.execute(&statements.insert, &[&stored(key), &stored(value)])?;
-                Answer::Applied(count > 0)
-            }
-            Request::Delete { key } => {
-                Answer::Applied(client.execute(&statements.delete, &[&stored(key)])? > 0)
-            }
-            Request::CompareAndSet { key, expected: Some(expected), value } => {
-                let values = [stored(key), stored(expected), stored(value)];
-                let count =
-                    client.execute(&statements.swap, &[&values[0], &values[1], &values[2]])?;
-                Answer::Applied(count > 0)
-            }
-            Request::Range { low, high } => {
-                rows(&client.query(&statements.range, &[&stored(low), &stored(high)])?)?
-            }
-            Request::UpdateRange { low, high, first } => {
-                let values = [stored(low), stored(high), stored(first)];
-                let statement = &statements.update_range;
-                rows(&client.query(statement, &[&values[0], &values[1], &values[2]])?)?
-            }
-            ref other => unreachable!("{other:?} is refused before"),
-        })
-    }
-}
-
-fn list_answer(
-    client: &mut Client,
-    statements: &ListStatements,
-    request: &Request,
-) -> Result<Answer, postgres::Error> {
-    match *request {
-        Request::Append { key, value } => {
-            client.execute(&statements.append, &[&stored(key), &stored(value)])?;
-            Ok(Answer::Done)
-        }
-        Request::ReadList { key } => {
-            let row = client.query_opt(&statements.read, &[&stored(key)])?;
-            let elements: Option<Vec<i64>> = row.map(|row| row.try_get(0)).transpose()?;
-            Ok(Answer::List(elements.unwrap_or_default().into_iter().map(seen).collect()))
-        }
-        ref other => unreachable!("{other:?} is about no list"),
-    }
-}
-
-fn rows(rows: &[postgres::Row]) -> Result<Answer, postgres::Error> {
-    let pair = |row: &postgres::Row| Ok((seen(row.try_get(0)?), seen(row.try_get(1)?)));
-    Ok(Answer::Rows(rows.iter().map(pair).collect::<Result<_, postgres::Error>>()?))
-}
-
-/// Numbers are below 2^63, so both directions keep them.
-fn stored(number: u64) -> i64 {
-    number.cast_signed()
-}
-
-fn seen(number: i64) -> u64 {
-    number.cast_unsigned()
 }
 
 impl Session for PostgresSession {
@@ -492,7 +372,19 @@ impl Session for PostgresSession {
         if !SUPPORTED.contains(&request.kind()) {
             return Err(Failure::unsupported(request));
         }
-        self.answer(request).map_err(|error| self.failed(&error, Stage::Statement))
+        let answer = self.statements.answer(&mut self.client, request);
+        answer.map_err(|error| self.failed(&error, Stage::Statement))
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        recover::snapshot(&self.statements.last_seen.take()?)
+    }
+
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        let told = self.statements.identity(&mut self.client);
+        let (number, seen) = told.map_err(|error| self.failed(&error, Stage::Statement))?;
+        let number = number.and_then(|number| number.parse().ok());
+        Ok(Identity { number, snapshot: seen.and_then(|seen| recover::snapshot(&seen)) })
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

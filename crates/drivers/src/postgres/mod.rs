@@ -4,6 +4,7 @@ mod claims;
 mod driver;
 mod errors;
 mod recover;
+mod statements;
 mod tls;
 
 pub(crate) use claims::{COCKROACH, POSTGRES, YUGABYTE};

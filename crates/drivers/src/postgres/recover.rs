@@ -5,12 +5,17 @@
 //! row waits for the first. It is *not* the order in which commits become visible, so
 //! nothing else is concluded from it. Several versions by one transaction are all there.
 //!
+//! What is visible comes from snapshots. PostgreSQL tells them as `10:20:10,14`: everything
+//! below 10 is over, nothing from 20 on had begun, and 10 and 14 were running. A snapshot
+//! names transactions by the numbers that they get when they first write.
+//!
 //! The slot is temporary: the server drops it with the connection, however that ends.
 
 use super::errors::described;
 use crate::sql::Tables;
-use isolde_harness::{Evidence, Failure, Installed};
+use isolde_harness::{Evidence, Failure, Installed, Past, Snapshot};
 use postgres::Client;
+use std::collections::BTreeMap;
 
 /// Changes that are fetched at once; a transaction is never cut in two.
 const CHANGES_MAX: i32 = 20_000;
@@ -65,6 +70,11 @@ fn refusal(error: &postgres::Error) -> Failure {
     let advice = match code {
         "42501" => "; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION",
         "53400" => "; all replication slots are taken: raise max_replication_slots or drop one",
+        "42704" if error.to_string().contains("replication slot") => {
+            "; a slot keeps the log only from its creation on: create it before the run, by SELECT \
+             pg_create_logical_replication_slot('name', 'test_decoding')"
+        }
+        "55000" => "; the slot must belong to this database and have the plugin test_decoding",
         "58P01" | "42704" => {
             "; the output plugin test_decoding is missing: it comes with the server's contrib \
              programs"
@@ -95,6 +105,43 @@ impl Evidence for Decoding {
     }
 }
 
+/// The versions of the past that a slot has kept. They stay in it.
+pub(super) fn recall(mut client: Client, past: &Past) -> Result<Vec<Installed>, Failure> {
+    let Some(slot) = &past.slot else {
+        return Err(Failure::Refused(
+            "expected --slot: PostgreSQL keeps its log for those who asked before the run, by \
+             SELECT pg_create_logical_replication_slot('name', 'test_decoding'); without one, use \
+             isolde run --white-box"
+                .to_owned(),
+        ));
+    };
+    client.batch_execute("SET statement_timeout = 0").map_err(|error| refusal(&error))?;
+    let rows = client
+        .query(
+            "SELECT data FROM pg_logical_slot_peek_changes($1, NULL, NULL, \
+             'skip-empty-xacts', '1', 'include-xids', '0')",
+            &[slot],
+        )
+        .map_err(|error| refusal(&error))?;
+    let mut tables: BTreeMap<String, Vec<Installed>> = BTreeMap::new();
+    for row in &rows {
+        let line: &str = row.try_get(0).map_err(|error| refusal(&error))?;
+        // Such as `table public.isolde_1_registers: INSERT: key[bigint]:5 value[bigint]:12`.
+        let Some((table, change)) =
+            line.strip_prefix("table ").and_then(|rest| rest.split_once(": "))
+        else {
+            continue;
+        };
+        let name = table.split_once('.').map_or(table, |(_, name)| name);
+        if past.is_wanted(name)
+            && let Some(installed) = installed(change)
+        {
+            tables.entry(name.to_owned()).or_default().push(installed);
+        }
+    }
+    past.choose(tables)
+}
+
 /// The version that a change installed, such as `UPDATE: key[bigint]:5 value[bigint]:12`.
 fn installed(change: &str) -> Option<Installed> {
     let (kind, row) = change.split_once(": ")?;
@@ -111,9 +158,33 @@ fn installed(change: &str) -> Option<Installed> {
     Some(Installed { key, value })
 }
 
+/// The snapshot that PostgreSQL writes like this, such as `10:20:10,14`.
+pub(super) fn snapshot(text: &str) -> Option<Snapshot> {
+    let mut parts = text.split(':');
+    let (_, next, running) = (parts.next()?, parts.next()?, parts.next()?);
+    let running = running.split(',').filter(|number| !number.is_empty());
+    let mut except = running.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+    except.sort_unstable();
+    Some(Snapshot { below: next.parse().ok()?, except })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn snapshots_are_read_as_they_are_written() {
+        let seen = |below, except: &[u64]| Some(Snapshot { below, except: except.to_vec() });
+        for (text, expected) in [
+            ("10:20:10,14", seen(20, &[10, 14])),
+            ("10:10:", seen(10, &[])),
+            ("10:20", None),
+            ("10:x:", None),
+            ("", None),
+        ] {
+            assert_eq!(snapshot(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn changes_are_versions_and_removals() {

@@ -232,8 +232,8 @@ impl Database for Redis {
         &self.endpoints
     }
 
-    fn supports(&self, _kind: RequestKind) -> bool {
-        true
+    fn supports(&self, kind: RequestKind) -> bool {
+        !kind.is_by_condition()
     }
 
     fn style(&self) -> Style {

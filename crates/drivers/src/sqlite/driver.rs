@@ -8,15 +8,15 @@
 //! Without a path a file in the folder for temporary files is used, and removed.
 
 use super::errors::failure;
-use super::recover::Numbered;
+use super::recover::{Numbered, Places};
 use crate::Target;
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Needs, Request,
-    RequestKind, Session, SnapshotPoint,
+    Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
+    Identity, Needs, Request, RequestKind, Session, SnapshotPoint,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How SQLite is reached.
@@ -54,6 +54,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             SnapshotPoint::FirstRequest,
         )],
         tables: Tables::default(),
+        is_asked: AtomicBool::new(false),
     };
     // A path that cannot be opened, or is no database, shows now.
     let connection = database.connection()?;
@@ -84,6 +85,8 @@ struct Sqlite {
     endpoints: Vec<Endpoint>,
     claims: Vec<Claim>,
     tables: Tables,
+    /// Whether evidence is asked for: then sessions tell their snapshots.
+    is_asked: AtomicBool,
 }
 
 /// Names of the tables; empty if there are none.
@@ -176,11 +179,16 @@ impl Database for Sqlite {
     fn connect(&self, _endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
         let connection = self.connection()?;
         connection.set_prepared_statement_cache_capacity(32);
-        Ok(Box::new(SqliteSession { connection, statements: Statements::new(&self.tables) }))
+        let is_asked = self.is_asked.load(Ordering::Relaxed);
+        let places = is_asked.then(|| Places::new(&self.tables.registers));
+        let statements = Statements::new(&self.tables);
+        Ok(Box::new(SqliteSession { connection, statements, places }))
     }
 
     fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
-        Ok(Box::new(Numbered::begin(self.connection()?, &self.tables.registers)?))
+        let numbered = Numbered::begin(self.connection()?, &self.tables.registers)?;
+        self.is_asked.store(true, Ordering::Relaxed);
+        Ok(Box::new(numbered))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
@@ -206,6 +214,7 @@ impl Database for Sqlite {
 
 /// The statements of a session, as text: the names of the tables are part of them.
 struct Statements {
+    registers: String,
     read: String,
     write: String,
     insert: String,
@@ -221,6 +230,7 @@ impl Statements {
     fn new(tables: &Tables) -> Statements {
         let Tables { registers, lists } = tables;
         Statements {
+            registers: registers.clone(),
             read: format!("SELECT value FROM {registers} WHERE key = ?1"),
             write: format!(
                 "INSERT INTO {registers} (key, value) VALUES (?1, ?2) \
@@ -248,6 +258,8 @@ impl Statements {
 struct SqliteSession {
     connection: Connection,
     statements: Statements,
+    /// What is told about snapshots, if anything is.
+    places: Option<Places>,
 }
 
 impl SqliteSession {
@@ -261,7 +273,7 @@ impl SqliteSession {
     }
 
     fn answer(&self, request: &Request) -> Result<Answer, rusqlite::Error> {
-        let Self { connection, statements } = self;
+        let Self { connection, statements, .. } = self;
         Ok(match *request {
             Request::Read { key } => {
                 let mut read = connection.prepare_cached(&statements.read)?;
@@ -305,12 +317,65 @@ impl SqliteSession {
                     update.query_map([low, high, first], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 Answer::Rows(rows.collect::<Result<_, _>>()?)
             }
+            Request::Select { filter }
+            | Request::Aggregate { filter, .. }
+            | Request::UpdateWhere { filter, .. }
+            | Request::DeleteWhere { filter } => self.by_condition(request, filter)?,
             ref other => {
                 let message = other.kind().name().to_owned();
                 return Err(rusqlite::Error::InvalidParameterName(message));
             }
         })
     }
+}
+
+impl SqliteSession {
+    /// Answers a request by condition.
+    fn by_condition(&self, request: &Request, filter: Filter) -> Result<Answer, rusqlite::Error> {
+        let table = &self.statements.registers;
+        let condition = match filter {
+            Filter::Keys { .. } => "key BETWEEN ?1 AND ?2",
+            Filter::Values { .. } => "value BETWEEN ?1 AND ?2",
+            Filter::Remainder { .. } => "value % ?1 = ?2",
+        };
+        let text = match request {
+            Request::Aggregate { function, .. } => {
+                let result = match function {
+                    Function::Count => "count(*)",
+                    Function::Min => "min(value)",
+                    Function::Max => "max(value)",
+                    Function::Sum => "sum(value)",
+                };
+                format!("SELECT {result} FROM {table} WHERE {condition}")
+            }
+            Request::UpdateWhere { first, .. } => format!(
+                "UPDATE {table} SET value = {first} + key % {BLOCK} WHERE {condition} \
+                 RETURNING key, value"
+            ),
+            Request::DeleteWhere { .. } => {
+                format!("DELETE FROM {table} WHERE {condition} RETURNING key, value")
+            }
+            _ => format!("SELECT key, value FROM {table} WHERE {condition}"),
+        };
+        let numbers = filter.numbers();
+        if let Request::UpdateWhere { .. } = request {
+            // Its text is another one each time.
+            return rows(&mut self.connection.prepare(&text)?, numbers);
+        }
+        let mut statement = self.connection.prepare_cached(&text)?;
+        if let Request::Aggregate { .. } = request {
+            return Ok(Answer::Value(statement.query_row(numbers, |row| row.get(0))?));
+        }
+        rows(&mut statement, numbers)
+    }
+}
+
+fn rows(
+    statement: &mut rusqlite::Statement<'_>,
+    numbers: [u64; 2],
+) -> Result<Answer, rusqlite::Error> {
+    let rows = statement.query_map(numbers, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(Answer::Rows(rows.collect::<Result<_, _>>()?))
 }
 
 /// The elements of a list that is stored as text. Only [`Request::Append`] writes
@@ -324,11 +389,24 @@ fn elements(text: &str) -> Vec<u64> {
 
 impl Session for SqliteSession {
     fn begin(&mut self, _access: Access) -> Result<(), Failure> {
+        if let Some(places) = &mut self.places {
+            places.before = None;
+        }
         self.connection.execute_batch("BEGIN").map_err(|error| self.failed(&error))
     }
 
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
+        if let Some(places) = &mut self.places
+            && let Err(error) = places.look(&self.connection)
+        {
+            return Err(self.failed(&error));
+        }
         self.answer(request).map_err(|error| self.failed(&error))
+    }
+
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        let Some(places) = &self.places else { return Ok(Identity::default()) };
+        places.identity(&self.connection).map_err(|error| self.failed(&error))
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

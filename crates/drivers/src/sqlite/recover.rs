@@ -5,7 +5,7 @@
 //! back takes its numbers along. The triggers go with the table of registers, the table of
 //! versions when the run is over.
 
-use isolde_harness::{Evidence, Failure, Installed};
+use isolde_harness::{Evidence, Failure, Identity, Installed, Snapshot};
 use rusqlite::{Connection, params};
 
 /// Versions that are fetched at once.
@@ -68,6 +68,44 @@ impl Evidence for Numbered {
             found.push(Installed { key: key.cast_unsigned(), value });
         }
         Ok(())
+    }
+}
+
+/// Tells the snapshot of a transaction by the numbers of versions. A transaction's own number
+/// is that of its last version.
+pub(super) struct Places {
+    last: String,
+    /// The last version that the transaction saw of others.
+    pub(super) before: Option<u64>,
+}
+
+impl Places {
+    pub(super) fn new(registers: &str) -> Places {
+        let last = format!("SELECT coalesce(max(place), 0) FROM {registers}_versions");
+        Places { last, before: None }
+    }
+
+    fn last(&self, connection: &Connection) -> rusqlite::Result<u64> {
+        connection.prepare_cached(&self.last)?.query_row([], |row| row.get(0))
+    }
+
+    /// Looks before the first request: the snapshot is taken with it.
+    pub(super) fn look(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if self.before.is_none() {
+            self.before = Some(self.last(connection)?);
+        }
+        Ok(())
+    }
+
+    /// What the open transaction is, and what it saw. Nobody else has written between its
+    /// own versions.
+    pub(super) fn identity(&self, connection: &Connection) -> rusqlite::Result<Identity> {
+        let Some(before) = self.before else { return Ok(Identity::default()) };
+        let last = self.last(connection)?;
+        Ok(Identity {
+            number: (last > before).then_some(last),
+            snapshot: Some(Snapshot { below: before + 1, except: Vec::new() }),
+        })
     }
 }
 

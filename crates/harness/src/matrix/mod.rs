@@ -12,7 +12,7 @@ mod step;
 pub use runner::{Happened, StepOutcome, run};
 pub use step::Step;
 
-use crate::database::RequestKind;
+use crate::request::RequestKind;
 
 /// An anomaly to try.
 #[derive(Clone, Copy, Debug)]

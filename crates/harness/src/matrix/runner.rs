@@ -6,9 +6,10 @@
 //! steps up to the next begin.
 
 use super::{Step, Template};
-use crate::database::{Access, Answer, Claim, Database, Failure, Session};
+use crate::database::{Access, Claim, Database, Failure, Session};
 use crate::drive::DriveError;
 use crate::recorder::{Log, SessionLog};
+use crate::request::Answer;
 use isolde_history::Interval;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};

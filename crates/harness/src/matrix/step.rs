@@ -1,6 +1,6 @@
 //! One step of a template, and its notation.
 
-use crate::database::Request;
+use crate::request::Request;
 use std::fmt;
 
 /// What a session does next.
@@ -42,6 +42,7 @@ impl fmt::Display for Step {
             Request::UpdateRange { low, high, first } => {
                 write!(out, "update {low} to {high} from {first}")
             }
+            ref other => write!(out, "{}", other.kind().name()),
         }
     }
 }

@@ -5,16 +5,15 @@
 //! setting, so sessions of different settings do not meet.
 
 use super::Bug;
+use super::world::World;
 use crate::database::{
-    Access, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind, Session,
-    SnapshotPoint, Style,
+    Access, Claim, Database, Endpoint, Failure, Identity, Needs, Session, SnapshotPoint, Style,
 };
 use crate::evidence::{Evidence, Installed};
 use crate::parameters::Isolation;
-use crate::plan::Action;
-use crate::random::Random;
-use crate::store::{self, Content, Done, Faults, OpenTxn, REPLICAS, Store};
-use std::collections::HashMap;
+use crate::request::{Answer, Request, RequestKind};
+use crate::store::{OpenTxn, REPLICAS};
+use isolde_history::Snapshot;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The simulated database.
@@ -162,217 +161,6 @@ impl Evidence for Watched {
     }
 }
 
-/// The widest range that is read at once.
-const RANGE_MAX: u64 = 1 << 16;
-
-/// One store, and what its small numbers stand for.
-struct World {
-    store: Box<dyn Store + Send>,
-    random: Random,
-    bug: Option<Bug>,
-    /// Numbers of registers, which are even, and of lists, which are odd.
-    keys: HashMap<(u64, Kind), u32>,
-    /// The keys of these numbers, by half of them.
-    names: Vec<u64>,
-    /// Values, by their number; the number 0 is that of no value.
-    values: Vec<u64>,
-    /// Committed elements of each list.
-    elements: HashMap<u32, Vec<u64>>,
-    sessions: u32,
-    /// Committed versions that nobody has collected yet; `None` if nobody is going to.
-    installed: Option<Vec<Installed>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Register,
-    List,
-}
-
-impl World {
-    fn new(isolation: Isolation, bug: Option<Bug>, seed: u64) -> World {
-        let faults = bug.map(|bug| Faults::new(bug, seed));
-        World {
-            store: store::open(isolation, Content::Both, faults),
-            random: Random::new(seed),
-            bug,
-            keys: HashMap::new(),
-            names: Vec::new(),
-            values: Vec::new(),
-            elements: HashMap::new(),
-            sessions: 0,
-            installed: None,
-        }
-    }
-
-    fn key(&mut self, key: u64, kind: Kind) -> u32 {
-        let next = (self.keys.len() * 2) as u32;
-        *self.keys.entry((key, kind)).or_insert_with(|| {
-            self.names.push(key);
-            next + u32::from(kind == Kind::List)
-        })
-    }
-
-    fn number(&mut self, value: u64) -> u32 {
-        self.values.push(value);
-        self.values.len() as u32
-    }
-
-    fn value(&self, number: u32) -> Option<u64> {
-        let place = (number as usize).checked_sub(1)?;
-        // A number that the store invented stands for a value that nobody has.
-        Some(self.values.get(place).copied().unwrap_or((1 << 62) + u64::from(number)))
-    }
-
-    fn read(&mut self, txn: &mut OpenTxn, key: u32) -> Option<u64> {
-        let number = match txn.own_value(key) {
-            Some(own) => self.store.read_own(txn, key, own),
-            None => self.store.read(txn, key),
-        };
-        txn.done.push(Done { action: Action::Read, key, value: number });
-        self.value(number)
-    }
-
-    fn write(&mut self, txn: &mut OpenTxn, key: u32, value: Option<u64>) -> Result<(), Failure> {
-        let number = value.map_or(0, |value| self.number(value));
-        if self.store.write(txn, key, number).is_err() {
-            self.undo(txn);
-            return Err(refused());
-        }
-        txn.done.push(Done { action: Action::Write, key, value: number });
-        Ok(())
-    }
-
-    fn rows(&mut self, txn: &mut OpenTxn, low: u64, high: u64) -> Result<Vec<(u64, u64)>, Failure> {
-        if high.saturating_sub(low) >= RANGE_MAX {
-            return Err(Failure::Refused(format!(
-                "expected a range of at most {RANGE_MAX} keys, found {low} to {high}"
-            )));
-        }
-        let mut rows = Vec::new();
-        for name in low..=high {
-            let key = self.key(name, Kind::Register);
-            let value = self.read(txn, key);
-            if value.is_none() && self.bug == Some(Bug::Phantom) {
-                txn.done.pop();
-            }
-            rows.extend(value.map(|value| (name, value)));
-        }
-        Ok(rows)
-    }
-
-    fn list(&mut self, txn: &mut OpenTxn, key: u32) -> Vec<u64> {
-        let length = self.store.read(txn, key);
-        let committed = self.elements.get(&key).map_or(&[][..], Vec::as_slice);
-        let mut seen = committed[..length as usize].to_vec();
-        let own = txn.writes().filter(|write| write.0 == key);
-        seen.extend(own.filter_map(|write| self.value(write.1)));
-        txn.done.push(Done { action: Action::Read, key, value: length });
-        seen
-    }
-
-    fn answer(&mut self, txn: &mut OpenTxn, request: &Request) -> Result<Answer, Failure> {
-        Ok(match *request {
-            Request::Read { key } => {
-                let key = self.key(key, Kind::Register);
-                Answer::Value(self.read(txn, key))
-            }
-            Request::Write { key, value } => {
-                let key = self.key(key, Kind::Register);
-                self.write(txn, key, Some(value))?;
-                Answer::Done
-            }
-            Request::ReadList { key } => {
-                let key = self.key(key, Kind::List);
-                Answer::List(self.list(txn, key))
-            }
-            Request::Append { key, value } => {
-                let key = self.key(key, Kind::List);
-                self.write(txn, key, Some(value))?;
-                Answer::Done
-            }
-            Request::Insert { key, value } => self.replace(txn, key, None, Some(value))?,
-            Request::CompareAndSet { key, expected, value } => {
-                self.replace(txn, key, expected, Some(value))?
-            }
-            Request::Delete { key } => {
-                let key = self.key(key, Kind::Register);
-                let is_there = self.read(txn, key).is_some();
-                if is_there {
-                    self.write(txn, key, None)?;
-                }
-                Answer::Applied(is_there)
-            }
-            Request::Range { low, high } => Answer::Rows(self.rows(txn, low, high)?),
-            Request::UpdateRange { low, high, first } => {
-                let mut rows = self.rows(txn, low, high)?;
-                for (name, value) in &mut rows {
-                    *value = first + (*name - low);
-                    let key = self.key(*name, Kind::Register);
-                    self.write(txn, key, Some(*value))?;
-                }
-                Answer::Rows(rows)
-            }
-        })
-    }
-
-    /// Writes a register that has the expected value.
-    fn replace(
-        &mut self,
-        txn: &mut OpenTxn,
-        key: u64,
-        expected: Option<u64>,
-        value: Option<u64>,
-    ) -> Result<Answer, Failure> {
-        let key = self.key(key, Kind::Register);
-        let applies = self.read(txn, key) == expected;
-        if applies {
-            self.write(txn, key, value)?;
-        }
-        Ok(Answer::Applied(applies))
-    }
-
-    fn begin(&mut self, txn: &mut OpenTxn) {
-        txn.done.clear();
-        self.store.begin(txn, &mut self.random);
-    }
-
-    fn commit(&mut self, txn: &mut OpenTxn) -> Result<(), Failure> {
-        if self.store.commit(txn).is_err() {
-            self.undo(txn);
-            return Err(refused());
-        }
-        for (key, number) in txn.writes().filter(|write| write.0 % 2 == 1) {
-            let value = self.value(number);
-            self.elements.entry(key).or_default().extend(value);
-        }
-        self.note_installed(txn);
-        txn.done.clear();
-        txn.replaced.clear();
-        Ok(())
-    }
-
-    /// Versions are installed when their transaction commits.
-    fn note_installed(&mut self, txn: &OpenTxn) {
-        let Some(mut installed) = self.installed.take() else { return };
-        for (number, value) in txn.writes().filter(|write| write.0 % 2 == 0) {
-            let key = self.names[number as usize / 2];
-            installed.push(Installed { key, value: self.value(value) });
-        }
-        self.installed = Some(installed);
-    }
-
-    fn undo(&mut self, txn: &mut OpenTxn) {
-        self.store.undo(txn);
-        txn.done.clear();
-        txn.replaced.clear();
-    }
-}
-
-fn refused() -> Failure {
-    Failure::Aborted("conflict".to_owned())
-}
-
 fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
     world.lock().expect("no request panics")
 }
@@ -395,6 +183,17 @@ impl Session for SimulatedSession {
             std::thread::yield_now();
         }
         locked(&self.world).answer(&mut self.txn, request)
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let has_one = locked(&self.world).has_snapshots();
+        self.txn.snapshot.clone().filter(|_| !has_one)
+    }
+
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        let has_one = locked(&self.world).has_snapshots();
+        let snapshot = self.txn.snapshot.clone().filter(|_| has_one);
+        Ok(Identity { number: Some(self.txn.number), snapshot })
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

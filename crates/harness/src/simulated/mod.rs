@@ -5,6 +5,8 @@
 
 mod bug;
 mod database;
+mod numbers;
+mod world;
 
 pub use bug::{BUGS, Bug, BugRow};
 pub use database::Simulated;

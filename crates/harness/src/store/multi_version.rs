@@ -265,6 +265,10 @@ impl Store for MultiVersion {
         Ok(())
     }
 
+    fn commits(&self) -> u32 {
+        self.now
+    }
+
     fn undo(&mut self, txn: &OpenTxn) {
         if self.faults.as_mut().is_some_and(|faults| faults.keeps(txn)) {
             self.install(txn);

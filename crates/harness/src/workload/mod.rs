@@ -17,10 +17,11 @@ pub(crate) mod applications;
 pub(crate) mod mini;
 mod rows;
 
-use crate::database::{Access, Answer, Request, RequestKind};
+use crate::database::Access;
 use crate::parameters::{ParameterError, Parameters, Rows, TxnKind};
 use crate::plan::{Action, Intent, Planner};
 use crate::random::Random;
+use crate::request::{Answer, BLOCK, Filter, Request, RequestKind};
 use rows::RowPlanner;
 
 /// What a run asks for.
@@ -61,13 +62,16 @@ impl Workload {
     /// The requests that its clients may make.
     pub fn requests(&self) -> Vec<RequestKind> {
         use RequestKind::{
-            Append, CompareAndSet, Delete, Insert, Range, Read, ReadList, UpdateRange, Write,
+            Aggregate, Append, CompareAndSet, Delete, DeleteWhere, Insert, Range, Read, ReadList,
+            Select, UpdateRange, UpdateWhere, Write,
         };
         match self.parameters.kind {
             TxnKind::ListAppend => vec![ReadList, Append],
             TxnKind::Rows(Rows::BlindWriteRange) => vec![Read, Write, Range],
             TxnKind::Rows(Rows::Mix { .. }) => vec![Read, Write, Insert, Delete, Range],
-            TxnKind::Rows(Rows::Predicates) => vec![Write, Range, UpdateRange],
+            TxnKind::Rows(Rows::Predicates { .. }) => {
+                vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere, DeleteWhere]
+            }
             TxnKind::Rows(Rows::CompareAndSet) => vec![Read, CompareAndSet],
             _ => vec![Read, Write],
         }
@@ -121,9 +125,6 @@ struct Values {
     clients: u64,
 }
 
-/// Values that a range update takes at once, at most.
-pub(crate) const BLOCK: u64 = 16;
-
 impl Values {
     fn one(&mut self) -> u64 {
         let value = self.next + 1;
@@ -135,6 +136,14 @@ impl Values {
     /// nothing else.
     fn block(&mut self) -> u64 {
         self.one() * BLOCK
+    }
+
+    /// Values that were written not long ago, or are going to be soon, about this many by
+    /// each client.
+    fn recent(&self, count: u64) -> Filter {
+        let width = count * self.clients;
+        let low = (self.next + 1).saturating_sub(width) * BLOCK;
+        Filter::Values { low, high: (self.next + width) * BLOCK }
     }
 }
 
@@ -185,6 +194,9 @@ fn reading(request: &Request) -> Request {
         | Request::Delete { key }
         | Request::CompareAndSet { key, .. } => Request::Read { key },
         Request::UpdateRange { low, high, .. } => Request::Range { low, high },
+        Request::UpdateWhere { filter, .. } | Request::DeleteWhere { filter } => {
+            Request::Select { filter }
+        }
         ref read => read.clone(),
     }
 }
@@ -202,6 +214,15 @@ fn shift(request: &mut Request, by: u64) {
         Request::Range { low, high } | Request::UpdateRange { low, high, .. } => {
             *low += by;
             *high += by;
+        }
+        Request::Select { filter }
+        | Request::Aggregate { filter, .. }
+        | Request::UpdateWhere { filter, .. }
+        | Request::DeleteWhere { filter } => {
+            if let Filter::Keys { low, high } = filter {
+                *low += by;
+                *high += by;
+            }
         }
     }
 }

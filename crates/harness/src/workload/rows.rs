@@ -1,10 +1,10 @@
 //! Workloads of rows: ranges, inserts and deletes, updates by range, compare-and-sets.
 
-use super::{BLOCK, Values};
-use crate::database::{Answer, Request};
+use super::Values;
 use crate::keys::KeyChoice;
 use crate::parameters::{Parameters, Rows};
 use crate::random::Random;
+use crate::request::{Answer, BLOCK, Filter, Function, Request};
 use std::collections::HashMap;
 
 /// Keys of a range read of BlindW-RW+.
@@ -12,6 +12,10 @@ const RANGE_KEYS: u32 = 10;
 /// Keys of any other range, at most. Longer ones would make every transaction depend on
 /// every other, and every history equally hard.
 const RANGE_KEYS_MAX: u32 = 15;
+
+/// One row in so many leaves a given remainder. Odd, because values are multiples of a
+/// power of two.
+const MODULUS: u64 = 15;
 
 /// Plans transactions on rows.
 pub(super) struct RowPlanner {
@@ -73,7 +77,7 @@ impl RowPlanner {
                     });
                 }
             }
-            Rows::Predicates => self.predicates(random, values, requests),
+            Rows::Predicates { share } => self.predicates(share, random, values, requests),
             Rows::CompareAndSet => {
                 let key = self.key(random);
                 let expected = self.seen.get(&key).copied();
@@ -87,26 +91,56 @@ impl RowPlanner {
         }
     }
 
+    /// Emme's mix: a tenth of the operations writes rows that may be new; of the others a
+    /// share is by condition, and of both kinds some read and the others update.
     fn predicates(
         &mut self,
+        share: u8,
         random: &mut Random,
         values: &mut Values,
         requests: &mut Vec<Request>,
     ) {
         for _ in 0..self.operations {
-            let length = 1 + random.below(RANGE_KEYS_MAX);
-            let range = self.range(random, length);
-            requests.push(match range {
-                Request::Range { low, high } if !random.chance(self.read_share) => {
-                    // Rows must come from somewhere.
-                    if random.chance(0.5) {
-                        Request::UpdateRange { low, high, first: values.block() }
-                    } else {
-                        Request::Write { key: low, value: values.block() }
-                    }
-                }
-                range => range,
+            let is_new = random.below(10) == 0;
+            let is_by_condition = !is_new && random.below(100) < u32::from(share);
+            let is_reading = !is_new && random.chance(self.read_share);
+            requests.push(match (is_by_condition, is_reading) {
+                (false, true) => Request::Read { key: self.key(random) },
+                (false, false) => Request::Write { key: self.key(random), value: values.block() },
+                (true, true) => self.read_by_condition(random, values),
+                (true, false) => self.change_by_condition(random, values),
             });
+        }
+    }
+
+    fn read_by_condition(&self, random: &mut Random, values: &Values) -> Request {
+        let length = 1 + random.below(RANGE_KEYS_MAX);
+        let range = self.range(random, length);
+        let Request::Range { low, high } = range else { return range };
+        match random.below(4) {
+            0 => range,
+            1 => Request::Select { filter: filter_by_value(random, values) },
+            _ => {
+                let functions = [Function::Min, Function::Max, Function::Count];
+                let function = functions[random.below(3) as usize];
+                let filter = match random.below(2) {
+                    0 => Filter::Keys { low, high },
+                    _ => filter_by_value(random, values),
+                };
+                Request::Aggregate { function, filter }
+            }
+        }
+    }
+
+    fn change_by_condition(&self, random: &mut Random, values: &mut Values) -> Request {
+        let length = 1 + random.below(RANGE_KEYS_MAX);
+        let filter = filter_by_value(random, values);
+        match (random.below(4), self.range(random, length)) {
+            (0, Request::Range { low, high }) => {
+                Request::UpdateRange { low, high, first: values.block() }
+            }
+            (1, _) => Request::DeleteWhere { filter },
+            _ => Request::UpdateWhere { filter, first: values.block() },
         }
     }
 
@@ -136,6 +170,17 @@ impl RowPlanner {
             }
             _ => {}
         }
+    }
+}
+
+/// A condition that few rows meet, and that any write may change for its row.
+fn filter_by_value(random: &mut Random, values: &Values) -> Filter {
+    match random.below(2) {
+        0 => Filter::Remainder {
+            modulus: MODULUS,
+            remainder: u64::from(random.below(MODULUS as u32)),
+        },
+        _ => values.recent(1 + u64::from(random.below(2))),
     }
 }
 

@@ -51,6 +51,10 @@ fn requests_are_those_announced_and_values_unique() {
                     | Request::Insert { value, .. }
                     | Request::CompareAndSet { value, .. } => value..value + 1,
                     Request::UpdateRange { low, high, first } => first..first + (high - low) + 1,
+                    Request::UpdateWhere { first, .. } => {
+                        assert_eq!(first % BLOCK, 0);
+                        first..first + 1
+                    }
                     _ => 0..0,
                 };
                 for value in written {

@@ -12,11 +12,11 @@ use super::{Format, Input, Sample};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::{Place, ReadError};
 use crate::history::{Interval, OpKind, Outcome, SessionId, Time, TxnTimes, VersionChain};
-use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::predicate::{Aggregate, Condition, Predicate, PredicateRow};
 use crate::source::Source;
 use crate::value::Value;
 use hashbrown::HashMap;
-use scan::{Line, Step};
+use scan::{About, Effect, Line, Step, Word};
 
 pub(super) const FORMAT: Format = Format {
     name: "log",
@@ -146,8 +146,12 @@ impl Reader<'_> {
         let txn = self.builder.begin(session);
         self.builder.outcome(txn, Outcome::Unknown);
         self.builder.times(txn, TxnTimes { begin, commit: Interval::UNKNOWN });
-        while let Some(step) = line.step()? {
-            self.step(&step);
+        while let Some(word) = line.txn_word()? {
+            match word {
+                Word::Step(step) => self.step(&step),
+                Word::Number(number) => self.builder.number(txn, number),
+                Word::Snapshot(snapshot) => self.builder.txn_snapshot(txn, snapshot),
+            }
         }
         self.open.insert(label, Open { number, txn, begin });
         Ok(())
@@ -165,43 +169,62 @@ impl Reader<'_> {
         let values = self.builder.values();
         let numbers: Vec<_> = step.values.iter().map(|&number| values.unsigned(number)).collect();
         let first = numbers.first().copied().unwrap_or(Value::NIL);
-        let interval = step.interval.unwrap_or(Interval::UNKNOWN);
-        let key = values.unsigned(step.key);
-        if step.kind.has_key() {
-            let key = self.builder.key(key);
-            match step.kind {
-                OpKind::ReadList => self.builder.read_list(key, &numbers),
-                kind => self.builder.op(kind, key, first),
+        let condition = match step.about {
+            About::Key(key) => {
+                let name = values.unsigned(key);
+                let key = self.builder.key(name);
+                match step.kind {
+                    OpKind::ReadList => self.builder.read_list(key, &numbers),
+                    kind => self.builder.op(kind, key, first),
+                }
+                return self.details(step);
             }
-            self.op_interval(step, interval);
-            return;
-        }
-        let condition = Condition::KeyRange { low: key, high: values.unsigned(step.high) };
+            About::Keys(low, high) => {
+                Condition::KeyRange { low: values.unsigned(low), high: values.unsigned(high) }
+            }
+            About::Values(low, high) => {
+                Condition::ValueRange { low: values.unsigned(low), high: values.unsigned(high) }
+            }
+            About::Remainder(modulus, remainder) => Condition::Modulo { modulus, remainder },
+        };
+        let aggregate = match step.effect {
+            Effect::Computed(function) => Some(Aggregate { function, result: first }),
+            _ => None,
+        };
         let mut rows = Vec::with_capacity(step.rows.len());
         let mut written = Vec::new();
         for &(key, value) in &step.rows {
             let name = self.builder.values().unsigned(key);
             let key = self.builder.key(name);
-            match value.map(|value| self.builder.values().unsigned(value)) {
-                None => rows.push(PredicateRow { key, value: Value::NIL, matched: false }),
-                Some(value) if step.kind == OpKind::PredicateRead => {
-                    rows.push(PredicateRow { key, value, matched: true });
-                }
+            let value = value.map(|value| self.builder.values().unsigned(value));
+            match (value, step.effect) {
+                (None, _) => rows.push(PredicateRow { key, value: Value::NIL, matched: false }),
                 // What the update saw is not known, what it wrote is.
-                Some(value) => written.push((key, value)),
+                (Some(value), Effect::Updated) => written.push((OpKind::Write, key, value)),
+                (Some(value), Effect::Removed) => {
+                    rows.push(PredicateRow { key, value, matched: true });
+                    written.push((OpKind::Delete, key, Value::NIL));
+                }
+                (Some(value), _) => rows.push(PredicateRow { key, value, matched: true }),
             }
         }
-        self.builder.predicate(step.kind, Predicate { condition, rows, aggregate: None });
-        self.op_interval(step, interval);
-        for (key, value) in written {
-            self.builder.op(OpKind::Write, key, value);
-            self.op_interval(step, interval);
+        self.builder.predicate(step.kind, Predicate { condition, rows, aggregate });
+        self.details(step);
+        for (kind, key, value) in written {
+            self.builder.op(kind, key, value);
+            if let Some(interval) = step.interval {
+                self.builder.op_interval(interval);
+            }
         }
     }
 
-    fn op_interval(&mut self, step: &Step, interval: Interval) {
-        if step.interval.is_some() {
+    /// When the last operation was, and what it was executed on.
+    fn details(&mut self, step: &Step) {
+        if let Some(interval) = step.interval {
             self.builder.op_interval(interval);
+        }
+        if let Some(snapshot) = &step.snapshot {
+            self.builder.op_snapshot(snapshot.clone());
         }
     }
 

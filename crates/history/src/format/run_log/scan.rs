@@ -1,27 +1,66 @@
 //! Words of a log's line: numbers, times and operations.
 
 use crate::history::{Interval, NEVER, OpKind};
+use crate::predicate::Function;
+use crate::snapshot::Snapshot;
 
 /// What is left of a line.
 pub(super) struct Line<'a> {
     rest: &'a [u8],
 }
 
+/// A word of a transaction's line.
+pub(super) enum Word {
+    Step(Step),
+    /// What the database calls the transaction.
+    Number(u64),
+    /// What all of the transaction was executed on.
+    Snapshot(Snapshot),
+}
+
+/// Which rows an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// That of one key.
+    Key(u64),
+    /// Keys between these.
+    Keys(u64, u64),
+    /// Values between these.
+    Values(u64, u64),
+    /// Values that leave the second number when divided by the first.
+    Remainder(u64, u64),
+}
+
+/// What happened to the rows that met a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// They were read.
+    Read,
+    /// They were updated to the values of the rows.
+    Updated,
+    /// They were removed; the rows have what they were.
+    Removed,
+    /// Something was computed from them: the value.
+    Computed(Function),
+}
+
 /// One operation as the log has it.
 pub(super) struct Step {
     pub(super) kind: OpKind,
-    pub(super) key: u64,
-    /// The end of a range that begins at `key`.
-    pub(super) high: u64,
+    pub(super) about: About,
+    pub(super) effect: Effect,
     /// The value, or the elements of a list; none is nil.
     pub(super) values: Vec<u64>,
     /// Rows of a range; those without a value were not there.
     pub(super) rows: Vec<(u64, Option<u64>)>,
     pub(super) interval: Option<Interval>,
+    /// What it was executed on.
+    pub(super) snapshot: Option<Snapshot>,
 }
 
 const NUMBER: &str = "a number below 2^63";
 const OPERATION: &str = "an operation, such as r5=12, w5=13 or q1..9=5:13";
+const FUNCTION: &str = "a function, such as gmin:k1..9=3";
 
 impl<'a> Line<'a> {
     pub(super) fn new(rest: &'a [u8]) -> Self {
@@ -62,54 +101,117 @@ impl<'a> Line<'a> {
         std::str::from_utf8(text).map_err(|_| "text in UTF-8")
     }
 
-    /// The next operation; `None` at the end.
-    pub(super) fn step(&mut self) -> Result<Option<Step>, &'static str> {
+    /// The next word about a transaction; `None` at the end.
+    pub(super) fn txn_word(&mut self) -> Result<Option<Word>, &'static str> {
         let word = self.word();
-        let Some((&letter, word)) = word.split_first() else { return Ok(None) };
-        let kind = match letter {
-            b'r' => OpKind::Read,
-            b'w' => OpKind::Write,
-            b'a' => OpKind::Append,
-            b'l' => OpKind::ReadList,
-            b'i' => OpKind::Insert,
-            b'd' => OpKind::Delete,
-            b'o' => OpKind::ReadOther,
-            b'q' => OpKind::PredicateRead,
-            b'u' => OpKind::PredicateUpdate,
-            _ => return Err(OPERATION),
-        };
-        let (word, interval) = match memchr::memchr(b'@', word) {
-            Some(at) => (&word[..at], Some(times(&word[at + 1..])?)),
-            None => (word, None),
-        };
-        let (key, content) = match memchr::memchr(b'=', word) {
-            Some(at) => (&word[..at], &word[at + 1..]),
-            None => (word, &[][..]),
-        };
-        let mut step =
-            Step { kind, key: 0, high: 0, values: Vec::new(), rows: Vec::new(), interval };
-        if kind.has_key() {
-            step.key = whole(key)?;
-            if !content.is_empty() {
-                for value in content.split(|&byte| byte == b',') {
-                    step.values.push(whole(value)?);
-                }
-            }
-            if step.values.len() > 1 && kind != OpKind::ReadList {
-                return Err("one value");
-            }
-            return Ok(Some(step));
-        }
-        let dots = memchr::memmem::find(key, b"..").ok_or("a range of keys, such as q1..9")?;
-        (step.key, step.high) = (whole(&key[..dots])?, whole(&key[dots + 2..])?);
-        for row in content.split(|&byte| byte == b',').filter(|row| !row.is_empty()) {
-            let colon = memchr::memchr(b':', row).ok_or("a row, such as 5:13")?;
-            let value = &row[colon + 1..];
-            let value = if value.is_empty() { None } else { Some(whole(value)?) };
-            step.rows.push((whole(&row[..colon])?, value));
-        }
-        Ok(Some(step))
+        let Some((&letter, rest)) = word.split_first() else { return Ok(None) };
+        Ok(Some(match letter {
+            b'#' => Word::Number(whole(rest)?),
+            b'~' => Word::Snapshot(snapshot(rest)?),
+            letter => Word::Step(step(letter, rest)?),
+        }))
     }
+}
+
+/// The operation of this letter.
+fn step(letter: u8, word: &[u8]) -> Result<Step, &'static str> {
+    let (kind, effect) = match letter {
+        b'r' => (OpKind::Read, Effect::Read),
+        b'w' => (OpKind::Write, Effect::Updated),
+        b'a' => (OpKind::Append, Effect::Updated),
+        b'l' => (OpKind::ReadList, Effect::Read),
+        b'i' => (OpKind::Insert, Effect::Updated),
+        b'd' => (OpKind::Delete, Effect::Removed),
+        b'o' => (OpKind::ReadOther, Effect::Read),
+        b'q' | b'p' => (OpKind::PredicateRead, Effect::Read),
+        b'g' => (OpKind::PredicateRead, Effect::Computed(Function::Count)),
+        b'u' | b'c' => (OpKind::PredicateUpdate, Effect::Updated),
+        b'x' => (OpKind::PredicateUpdate, Effect::Removed),
+        _ => return Err(OPERATION),
+    };
+    let (word, seen) = split(word, b'~');
+    let (word, stamp) = split(word, b'@');
+    let (subject, content) = split(word, b'=');
+    let mut step = Step {
+        kind,
+        effect,
+        about: About::Key(0),
+        values: Vec::new(),
+        rows: Vec::new(),
+        interval: stamp.map(times).transpose()?,
+        snapshot: seen.map(snapshot).transpose()?,
+    };
+    let content = content.unwrap_or_default();
+    if kind.has_key() {
+        step.about = About::Key(whole(subject)?);
+        step.values = numbers(content)?;
+        if step.values.len() > 1 && kind != OpKind::ReadList {
+            return Err("one value");
+        }
+        return Ok(step);
+    }
+    if letter == b'g' {
+        let colon = memchr::memchr(b':', subject).ok_or(FUNCTION)?;
+        let named = |it: &Function| it.name().as_bytes() == &subject[..colon];
+        step.effect = Effect::Computed(Function::ALL.into_iter().find(named).ok_or(FUNCTION)?);
+        step.about = condition(&subject[colon + 1..])?;
+        step.values = numbers(content)?;
+        return if step.values.len() > 1 { Err("one value") } else { Ok(step) };
+    }
+    step.about = match letter {
+        b'q' | b'u' => {
+            let (low, high) = pair(subject, b"..").ok_or("a range of keys, such as q1..9")?;
+            About::Keys(whole(low)?, whole(high)?)
+        }
+        _ => condition(subject)?,
+    };
+    for row in content.split(|&byte| byte == b',').filter(|row| !row.is_empty()) {
+        let (key, value) = pair(row, b":").ok_or("a row, such as 5:13")?;
+        let value = if value.is_empty() { None } else { Some(whole(value)?) };
+        step.rows.push((whole(key)?, value));
+    }
+    Ok(step)
+}
+
+/// What comes before the first such byte, and what comes after it, if it is there.
+fn split(word: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(byte, word) {
+        Some(at) => (&word[..at], Some(&word[at + 1..])),
+        None => (word, None),
+    }
+}
+
+fn pair<'a>(word: &'a [u8], between: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memchr::memmem::find(word, between)?;
+    Some((&word[..at], &word[at + between.len()..]))
+}
+
+fn numbers(content: &[u8]) -> Result<Vec<u64>, &'static str> {
+    if content.is_empty() {
+        return Ok(Vec::new());
+    }
+    content.split(|&byte| byte == b',').map(whole).collect()
+}
+
+/// `k1..9`, `v1..9` or `m7:3`.
+fn condition(word: &[u8]) -> Result<About, &'static str> {
+    const CONDITION: &str = "a condition, such as k1..9, v1..9 or m7:3";
+    let (&letter, rest) = word.split_first().filter(|it| b"kvm".contains(it.0)).ok_or(CONDITION)?;
+    let between: &[u8] = if letter == b'm' { b":" } else { b".." };
+    let (first, second) = pair(rest, between).ok_or(CONDITION)?;
+    let (first, second) = (whole(first)?, whole(second)?);
+    match letter {
+        b'k' => Ok(About::Keys(first, second)),
+        b'v' => Ok(About::Values(first, second)),
+        b'm' if first > 0 => Ok(About::Remainder(first, second)),
+        _ => Err(CONDITION),
+    }
+}
+
+/// `20!17,19`: all below 20 but for 17 and 19.
+fn snapshot(word: &[u8]) -> Result<Snapshot, &'static str> {
+    let (below, except) = split(word, b'!');
+    Ok(Snapshot { below: whole(below)?, except: numbers(except.unwrap_or_default())? })
 }
 
 fn times(word: &[u8]) -> Result<Interval, &'static str> {

@@ -79,6 +79,19 @@ fn versions_that_the_database_told_are_the_order_of_their_key() {
 }
 
 #[test]
+fn conditions_and_snapshots_are_those_of_the_model() {
+    let log = "isolde-log 1\nsession 1\n\
+               txn 1 1 1-2 pv3..9=5:7@3-4~20!17,19 gmin:k1..9=7 gcount:m7:3=0 gmax:v1..2= \
+               cm7:0=5:21@5-6 xv20..30=5:21 #18 ~20!17\ncommit 1 1 7-8\nend\n";
+    let expected = "# isolde-history 1\n\
+                    1 @1..2..7..8 id=18 sees=20!17: p(value 3..9; 5=7)@3..4sees=20!17,19 \
+                    p(min key 1..9 -> 7) p(count value mod 7 = 3 -> 0) \
+                    p(max value 1..2 -> nil) u(value mod 7 = 0)@5..6 w(5,21)@5..6 \
+                    u(value 20..30; 5=21) d(5)\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+}
+
+#[test]
 fn damage_is_told_with_its_line() {
     const DECLARED: &str = "the number of a session that a line above declares";
     const NUMBER: &str = "a number below 2^63";
@@ -90,6 +103,13 @@ fn damage_is_told_with_its_line() {
         ("txn 1 1 1-2 w5=1,2", "one value"),
         ("txn 1 1 1-2 q5=1", "a range of keys, such as q1..9"),
         ("txn 1 1 1-2 q1..5=1", "a row, such as 5:13"),
+        ("txn 1 1 1-2 p1..5=1:2", "a condition, such as k1..9, v1..9 or m7:3"),
+        ("txn 1 1 1-2 pm0:5=1:2", "a condition, such as k1..9, v1..9 or m7:3"),
+        ("txn 1 1 1-2 gk1..5=1", "a function, such as gmin:k1..9=3"),
+        ("txn 1 1 1-2 gavg:k1..5=1", "a function, such as gmin:k1..9=3"),
+        ("txn 1 1 1-2 #x", NUMBER),
+        ("txn 1 1 1-2 ~20!1,", NUMBER),
+        ("txn 1 1 1-2 r5=1~20!a", NUMBER),
         ("txn 1 1 1-2 w9999999999999999999=1", NUMBER),
         ("txn 1 1 1-2 w=1", NUMBER),
         ("commit 1 1 1-2", "the session and number of a transaction without an outcome"),

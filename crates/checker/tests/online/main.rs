@@ -1,0 +1,8 @@
+//! Verifying while a database runs, against the definition by brute force, on small
+//! traces and on the simulated database.
+
+mod judge;
+mod mechanisms;
+mod notation;
+mod placements;
+mod simulated;

@@ -1,0 +1,228 @@
+//! What a session asks MariaDB or MySQL, prepared when it begins.
+
+use crate::sql::{Tables, place_of};
+use isolde_harness::{Answer, BLOCK, Filter, Function, Request};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, Statement};
+
+/// What a session can ask for.
+pub(super) struct Statements {
+    registers: Option<RegisterStatements>,
+    lists: Option<ListStatements>,
+    /// Those by condition, for each kind of filter.
+    by_condition: Vec<ConditionStatements>,
+}
+
+struct RegisterStatements {
+    read: Statement,
+    write: Statement,
+    insert: Statement,
+    delete: Statement,
+    range: Statement,
+    swap: Statement,
+    update_range: Statement,
+    updated: Statement,
+    written: Statement,
+}
+
+struct ListStatements {
+    read: Statement,
+    append: Statement,
+}
+
+struct ConditionStatements {
+    select: Statement,
+    /// By the number of the function.
+    aggregates: Vec<Statement>,
+    update: Statement,
+    lock: Statement,
+}
+
+/// Conditions of two parameters, one for each kind of filter.
+const CONDITIONS: [&str; 3] = ["`key` BETWEEN ? AND ?", "value BETWEEN ? AND ?", "value % ? = ?"];
+
+/// What aggregates select, by the number of the function.
+const AGGREGATES: [&str; 4] =
+    ["count(*)", "min(value)", "max(value)", "CAST(sum(value) AS SIGNED)"];
+
+type Prepare<'a> = dyn FnMut(String) -> Result<Statement, Error> + 'a;
+
+impl Statements {
+    pub(super) fn new(conn: &mut Conn, tables: &Tables) -> Result<Statements, Error> {
+        let prepare: &mut Prepare<'_> = &mut |text| conn.prep(text);
+        let Tables { registers, lists, by_condition } = tables;
+        let mut statements = Statements { registers: None, lists: None, by_condition: Vec::new() };
+        if !registers.is_empty() {
+            statements.registers = Some(RegisterStatements::new(prepare, registers)?);
+        }
+        if !lists.is_empty() {
+            statements.lists = Some(ListStatements::new(prepare, lists)?);
+        }
+        if *by_condition {
+            for condition in CONDITIONS {
+                let more = ConditionStatements::new(prepare, registers, condition)?;
+                statements.by_condition.push(more);
+            }
+        }
+        Ok(statements)
+    }
+
+    pub(super) fn answer(&self, conn: &mut Conn, request: &Request) -> Result<Answer, Error> {
+        if request.kind().is_list() {
+            let lists = self.lists.as_ref().expect("lists were asked for");
+            return lists.answer(conn, request);
+        }
+        let registers = self.registers.as_ref().expect("registers were asked for");
+        let of = |filter: Filter| &self.by_condition[place_of(filter)];
+        let numbers = |filter: Filter| <(u64, u64)>::from(filter.numbers());
+        Ok(match *request {
+            Request::Select { filter } => {
+                Answer::Rows(conn.exec(&of(filter).select, numbers(filter))?)
+            }
+            Request::Aggregate { function, filter } => {
+                let statement = &of(filter).aggregates[function as usize];
+                let found: Option<Option<u64>> = conn.exec_first(statement, numbers(filter))?;
+                Answer::Value(found.flatten())
+            }
+            // There is no UPDATE that returns rows. Values are written once, so those that
+            // are there now were written by the update.
+            Request::UpdateWhere { filter, first } => {
+                let [low, high] = filter.numbers();
+                conn.exec_drop(&of(filter).update, (first, low, high))?;
+                Answer::Rows(conn.exec(&registers.written, (first, first + BLOCK - 1))?)
+            }
+            // There is no DELETE that returns rows, but in MariaDB. So those that meet the
+            // condition are locked as a DELETE would, and removed one by one.
+            Request::DeleteWhere { filter } => {
+                let found: Vec<(u64, u64)> = conn.exec(&of(filter).lock, numbers(filter))?;
+                for (key, _) in &found {
+                    conn.exec_drop(&registers.delete, (key,))?;
+                }
+                Answer::Rows(found)
+            }
+            ref item => registers.answer(conn, item)?,
+        })
+    }
+}
+
+impl RegisterStatements {
+    fn new(prepare: &mut Prepare<'_>, registers: &str) -> Result<RegisterStatements, Error> {
+        Ok(RegisterStatements {
+            read: prepare(format!("SELECT value FROM {registers} WHERE `key` = ?"))?,
+            write: prepare(format!(
+                "INSERT INTO {registers} (`key`, value) VALUES (?, ?) \
+                 ON DUPLICATE KEY UPDATE value = VALUES(value)"
+            ))?,
+            insert: prepare(format!(
+                "INSERT IGNORE INTO {registers} (`key`, value) VALUES (?, ?)"
+            ))?,
+            delete: prepare(format!("DELETE FROM {registers} WHERE `key` = ?"))?,
+            range: prepare(format!(
+                "SELECT `key`, value FROM {registers} WHERE `key` BETWEEN ? AND ?"
+            ))?,
+            swap: prepare(format!(
+                "UPDATE {registers} SET value = ? WHERE `key` = ? AND value = ?"
+            ))?,
+            update_range: prepare(format!(
+                "UPDATE {registers} SET value = ? + (`key` - ?) WHERE `key` BETWEEN ? AND ?"
+            ))?,
+            updated: prepare(format!(
+                "SELECT `key`, value FROM {registers} \
+                 WHERE `key` BETWEEN ? AND ? AND value = ? + (`key` - ?)"
+            ))?,
+            written: prepare(format!(
+                "SELECT `key`, value FROM {registers} WHERE value BETWEEN ? AND ?"
+            ))?,
+        })
+    }
+
+    fn answer(&self, conn: &mut Conn, request: &Request) -> Result<Answer, Error> {
+        Ok(match *request {
+            Request::Read { key } => Answer::Value(conn.exec_first(&self.read, (key,))?),
+            Request::Write { key, value } => {
+                conn.exec_drop(&self.write, (key, value))?;
+                Answer::Done
+            }
+            Request::Insert { key, value }
+            | Request::CompareAndSet { key, expected: None, value } => {
+                conn.exec_drop(&self.insert, (key, value))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::Delete { key } => {
+                conn.exec_drop(&self.delete, (key,))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::CompareAndSet { key, expected: Some(expected), value } => {
+                conn.exec_drop(&self.swap, (value, key, expected))?;
+                Answer::Applied(conn.affected_rows() > 0)
+            }
+            Request::Range { low, high } => Answer::Rows(conn.exec(&self.range, (low, high))?),
+            // As for updates by condition.
+            Request::UpdateRange { low, high, first } => {
+                conn.exec_drop(&self.update_range, (first, low, low, high))?;
+                Answer::Rows(conn.exec(&self.updated, (low, high, first, low))?)
+            }
+            ref other => unreachable!("{other:?} is refused before"),
+        })
+    }
+}
+
+impl ListStatements {
+    fn new(prepare: &mut Prepare<'_>, lists: &str) -> Result<ListStatements, Error> {
+        Ok(ListStatements {
+            read: prepare(format!("SELECT elements FROM {lists} WHERE `key` = ?"))?,
+            append: prepare(format!(
+                "INSERT INTO {lists} (`key`, elements) VALUES (?, ?) ON DUPLICATE KEY \
+                 UPDATE elements = CONCAT(elements, ',', VALUES(elements))"
+            ))?,
+        })
+    }
+
+    fn answer(&self, conn: &mut Conn, request: &Request) -> Result<Answer, Error> {
+        match *request {
+            Request::Append { key, value } => {
+                conn.exec_drop(&self.append, (key, value.to_string()))?;
+                Ok(Answer::Done)
+            }
+            Request::ReadList { key } => {
+                let text: Option<String> = conn.exec_first(&self.read, (key,))?;
+                Ok(Answer::List(elements(text.as_deref().unwrap_or(""))))
+            }
+            ref other => unreachable!("{other:?} is about no list"),
+        }
+    }
+}
+
+impl ConditionStatements {
+    fn new(
+        prepare: &mut Prepare<'_>,
+        registers: &str,
+        condition: &str,
+    ) -> Result<ConditionStatements, Error> {
+        let mut aggregates = Vec::new();
+        for function in Function::ALL {
+            let result = AGGREGATES[function as usize];
+            aggregates
+                .push(prepare(format!("SELECT {result} FROM {registers} WHERE {condition}"))?);
+        }
+        Ok(ConditionStatements {
+            select: prepare(format!("SELECT `key`, value FROM {registers} WHERE {condition}"))?,
+            aggregates,
+            update: prepare(format!(
+                "UPDATE {registers} SET value = ? + `key` % {BLOCK} WHERE {condition}"
+            ))?,
+            lock: prepare(format!(
+                "SELECT `key`, value FROM {registers} WHERE {condition} FOR UPDATE"
+            ))?,
+        })
+    }
+}
+
+/// The elements of a list that is stored as text. Only [`Request::Append`] writes
+/// there, so what is no number shows as a value that nobody appended.
+fn elements(text: &str) -> Vec<u64> {
+    text.split(',')
+        .filter(|element| !element.is_empty())
+        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
+        .collect()
+}
