@@ -14,8 +14,10 @@
 //! reader began; and likewise for changes after it. For this the versions of the key must have
 //! one order: by what the database said, and by who read a version and replaced it.
 
+use super::derivation::{Prover, expect_edge};
 use super::facts::{Facts, Origin, Sole};
-use crate::level::Reads;
+use crate::level::{Meaning, Reads, Rows};
+use crate::proof::{Node, Step};
 use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -154,9 +156,28 @@ impl<'a> Looked<'a> {
     }
 }
 
+impl Prover<'_, '_> {
+    /// A change that a reader saw, or one that it missed, at levels that ask for it.
+    pub(super) fn check_change(
+        &self,
+        step: &Step,
+        read: (OpId, KeyId),
+        saw: bool,
+    ) -> Result<(), String> {
+        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows != Rows::ReadsFrom) {
+            return Err("the level does not ask what was found by condition".into());
+        }
+        let writer = if saw { step.from.txn() } else { step.to.txn() };
+        let reader = check_change(self.facts, read, writer, saw)?;
+        self.check_surely_counts(reader)?;
+        let (begin, commit) = (self.begin(reader), Node::commit(writer));
+        if saw { expect_edge(step, commit, begin) } else { expect_edge(step, begin, commit) }
+    }
+}
+
 /// Whether every version that an operation can have seen of a key comes after a change by
 /// `writer`, or before one.
-pub(super) fn check_change(
+fn check_change(
     facts: &Facts<'_>,
     (op, key): (OpId, KeyId),
     writer: TxnId,
