@@ -1,5 +1,5 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs` and `white-box` write
-//! them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `watch` and the others
+//! write them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -8,10 +8,12 @@
 mod benches;
 mod machine;
 mod measure;
+mod online;
 mod peers;
 mod runs;
 mod strong;
 mod table;
+mod watch;
 mod white_box;
 mod workspace;
 
@@ -36,6 +38,10 @@ enum Command {
     Strong(strong::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
+    /// Verify a stream of events and write how fast that goes
+    Online(online::Arguments),
+    /// Watch a private `PostgreSQL` and write which dependencies are uncertain
+    Watch(watch::Arguments),
     /// Measure what orders and snapshots that a database tells are worth, and write the page
     WhiteBox(white_box::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
+        Command::Online(arguments) => online::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),
     };

@@ -259,8 +259,8 @@ impl AnomalyKind {
             AnomalyKind::RealTimeDirtyWrite => Some("G0-realtime"),
             AnomalyKind::ObservedTransactionVanishes => Some("OTV"),
             AnomalyKind::RealTimeCircularInformationFlow => Some("G1c-realtime"),
-            AnomalyKind::LostUpdate => Some("P4"),
-            AnomalyKind::ReadSkew => Some("G-single"),
+            AnomalyKind::LostUpdate | AnomalyKind::LostInsert => Some("P4"),
+            AnomalyKind::ReadSkew | AnomalyKind::Phantom => Some("G-single"),
             AnomalyKind::SessionReadSkew => Some("G-single-process"),
             AnomalyKind::RealTimeReadSkew | AnomalyKind::StaleRead => Some("G-single-realtime"),
             AnomalyKind::LongFork => Some("G-nonadjacent"),
@@ -271,9 +271,7 @@ impl AnomalyKind {
             | AnomalyKind::AntiDependencyCycle => Some("G2-item"),
             AnomalyKind::SessionAntiDependencyCycle => Some("G2-item-process"),
             AnomalyKind::RealTimeAntiDependencyCycle => Some("G2-item-realtime"),
-            AnomalyKind::Phantom => Some("G-single"),
             AnomalyKind::PredicateManyPreceders => Some("PMP"),
-            AnomalyKind::LostInsert => Some("P4"),
             AnomalyKind::PredicateWriteSkew | AnomalyKind::PredicateAntiDependencyCycle => {
                 Some("G2")
             }

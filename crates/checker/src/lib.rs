@@ -18,6 +18,7 @@ mod level;
 pub mod linearizable;
 pub mod lint;
 mod naming;
+pub mod online;
 pub mod reference;
 mod strong;
 mod verdict;

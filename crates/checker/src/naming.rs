@@ -225,10 +225,8 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
             AnomalyKind::RealTimeDirtyWrite,
         ),
         _ if is_plain && is_lost_update(&cycle.edges) => {
-            match shape.by_condition && is_of_inserts(history, &cycle.edges) {
-                true => AnomalyKind::LostInsert,
-                false => AnomalyKind::LostUpdate,
-            }
+            let is_insert = shape.by_condition && is_of_inserts(history, &cycle.edges);
+            if is_insert { AnomalyKind::LostInsert } else { AnomalyKind::LostUpdate }
         }
         1 if is_plain && shape.by_condition => seen_by_condition(history, &cycle.edges),
         1 if shape.edges == 2

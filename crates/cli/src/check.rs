@@ -119,6 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         refuse_certificate(arguments)?;
     }
     refuse_forms_of_one(arguments)?;
+    refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
     arguments.limits.resources.apply_threads();
     let mut worst = Status::Satisfied;
@@ -153,6 +154,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     arguments.format.write(&printed, several, arguments.output.as_deref())?;
     Ok(worst)
+}
+
+/// Every result has a file of its own, which is none of the histories.
+fn refuse_shared_files(arguments: &Arguments) -> Result<(), Failure> {
+    let reports = arguments.reports.iter().map(|wanted| wanted.path.as_path());
+    let results = arguments.output.iter().chain(&arguments.certificate).map(PathBuf::as_path);
+    let results: Vec<&Path> = results.chain(reports).collect();
+    for (place, result) in results.iter().enumerate() {
+        for file in &arguments.files {
+            output::refuse_input(Some(result), file)?;
+        }
+        let is_device = result.metadata().is_ok_and(|it| !it.is_file() && !it.is_dir());
+        if results[..place].contains(result) && !is_device {
+            let name = result.display();
+            return Err(Failure::Usage(format!("{name}: expected a file for each result")));
+        }
+    }
+    Ok(())
 }
 
 impl Arguments {
@@ -430,11 +449,19 @@ fn gate(report: &Report, file: &Path) -> Option<String> {
     Some(format!("isolde check {} {}", for_a_shell(&file.display().to_string()), levels.join(" ")))
 }
 
-/// A word that a shell takes as it is.
+/// A word that a shell takes as it is, with nothing in it that a terminal obeys.
 pub(crate) fn for_a_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:,+@%=".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
         return word.to_owned();
+    }
+    if word.chars().any(char::is_control) {
+        let escaped = word.chars().map(|character| match character {
+            '\'' | '\\' => format!("\\{character}"),
+            other if other.is_control() => format!("\\u{:04x}", other as u32),
+            other => other.to_string(),
+        });
+        return format!("$'{}'", escaped.collect::<String>());
     }
     format!("'{}'", word.replace('\'', "'\\''"))
 }

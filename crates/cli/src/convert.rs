@@ -1,7 +1,7 @@
 //! `isolde convert`: a history in another format.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, say};
+use crate::{input, limits, output, say};
 use isolde_history::History;
 use isolde_history::format::{Folder, WriteError, Writer};
 use std::fs::File;
@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply_threads();
     let to = writable(&arguments.to)?;
     let memory_max = arguments.resources.memory_max();
+    output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
     write(&history, &to, arguments.output.as_deref())?;
     Ok(Status::Satisfied)
@@ -42,7 +43,7 @@ pub(crate) struct Target {
 
 /// The format of this name, if it is written.
 pub(crate) fn writable(name: &str) -> Result<Target, Failure> {
-    let format = input::by_name(name)?;
+    let format = input::one_of(name, |format| format.write.is_some())?;
     match format.write {
         Some(writer) => Ok(Target { name: format.name, writer }),
         None => Err(Failure::Usage(format!("the format {} is read but not written", format.name))),

@@ -5,7 +5,7 @@
 //! address.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const REQUEST_BYTES_MAX: u64 = 16 << 10;
@@ -23,9 +23,23 @@ impl Answer {
         Answer { status: "200 OK", kind: "text/html; charset=utf-8", body }
     }
 
+    pub(crate) fn of(kind: &'static str, body: String) -> Answer {
+        Answer { status: "200 OK", kind, body }
+    }
+
     pub(crate) fn refusal(status: &'static str, message: &str) -> Answer {
         Answer { status, kind: "text/plain; charset=utf-8", body: message.to_owned() }
     }
+}
+
+/// The names under which a browser may know this server.
+pub(crate) fn hosts(address: SocketAddr) -> Vec<String> {
+    let port = address.port();
+    let mut hosts = vec![address.to_string()];
+    if address.ip().is_loopback() || address.ip().is_unspecified() {
+        hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
+    }
+    hosts
 }
 
 /// Reads one request and answers it with what `answer` says for its path, which is decoded.

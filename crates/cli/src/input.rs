@@ -49,8 +49,14 @@ pub(crate) fn name(path: &Path) -> String {
 
 /// The format of this name.
 pub(crate) fn by_name(name: &str) -> Result<&'static Format, Failure> {
+    one_of(name, |_| true)
+}
+
+/// The format of this name, which should be one of those that `fits`.
+pub(crate) fn one_of(name: &str, fits: fn(&Format) -> bool) -> Result<&'static Format, Failure> {
     format::by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = format::FORMATS.iter().map(|format| format.name).collect();
+        let fitting = format::FORMATS.iter().filter(|format| fits(format));
+        let names: Vec<&str> = fitting.map(|format| format.name).collect();
         Failure::Usage(format!("expected a format ({}), found `{name}`", names.join(", ")))
     })
 }

@@ -91,6 +91,16 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
 }
 
+/// A time as [`parse_duration`] takes it, in its largest unit.
+pub(crate) fn typed(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+    let whole =
+        units.into_iter().find(|unit| milliseconds.is_multiple_of(unit.1) && milliseconds > 0);
+    let (name, length) = whole.unwrap_or(("ms", 1));
+    format!("{}{name}", milliseconds / length)
+}
+
 fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=256) => Ok(threads),

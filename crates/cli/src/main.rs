@@ -28,6 +28,7 @@ mod shrink;
 mod stats;
 mod subject;
 mod verify;
+mod watch;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +48,8 @@ struct Arguments {
 enum Command {
     /// Drive a database, record what its clients see, and check what it promises
     Run(Box<run::Arguments>),
+    /// Verify a database while it runs: one that is driven, or one of which others send traces
+    Watch(Box<watch::Arguments>),
     /// Tell which anomalies each isolation setting of a database prevents
     Matrix(matrix::Arguments),
     /// Ask a database for the order of versions of a history that was recorded before
@@ -83,6 +86,7 @@ const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
+  isolde watch                        drive it and verify it while it runs
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
   isolde check FILE                   decide every level of a recorded history
@@ -109,8 +113,12 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is bad usage.
             let status = if error.use_stderr() { Status::BadInput } else { Status::Satisfied };
-            let _ = error.print();
-            return status.into();
+            // Nobody saw the answer if it could not be printed.
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            return match printed {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => Status::BadInput.into(),
+                _ => status.into(),
+            };
         }
     };
     let result = match arguments.command {
@@ -118,6 +126,8 @@ fn main() -> ExitCode {
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
+
+        Some(Command::Watch(arguments)) => watch::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Report(arguments)) => report::run(&arguments),
         Some(Command::Serve(arguments)) => serve::run(&arguments),
@@ -153,8 +163,9 @@ fn out(text: &str) -> Result<(), exit::Failure> {
     }
 }
 
-/// Tells the user something beside the result, on standard error.
+/// Tells the user something beside the result, on standard error. Names of files and
+/// words of programs are in it, which may contain commands to a terminal.
 fn say(text: &str) {
     // If standard error is closed nobody is left to tell.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", isolde_report::visible(text));
 }

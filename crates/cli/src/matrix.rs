@@ -120,7 +120,8 @@ fn claims(database: &dyn Database, wanted: &[String]) -> Result<Vec<Claim>, Fail
     if wanted.is_empty() {
         return Ok(database.claims().to_vec());
     }
-    wanted.iter().map(|name| crate::run::claim(database, Some(name))).collect()
+    let claim = |name: &String| crate::run::claim(database, Some(name));
+    wanted.iter().map(|name| claim(name).map_err(|message| usage(&message))).collect()
 }
 
 /// Where the histories lie; removed in the end unless the user named it.

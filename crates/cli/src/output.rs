@@ -20,8 +20,11 @@ pub(crate) fn write(
     format: OutputFormat,
     path: Option<&Path>,
 ) -> Result<(), Failure> {
-    let end = if format == OutputFormat::Json { "\n" } else { "" };
-    let text = format!("{result}{end}");
+    // Names of files and texts of others may contain commands to a terminal.
+    let text = match format {
+        OutputFormat::Json => format!("{result}\n"),
+        OutputFormat::Text => isolde_report::visible(result),
+    };
     match path {
         None => out(&text),
         Some(path) => std::fs::write(path, text)
@@ -55,6 +58,19 @@ pub(crate) fn write_whole(
         let _ = std::fs::remove_file(&partial);
         failed(error)
     })
+}
+
+/// Nobody wants a result in place of what it was made of.
+pub(crate) fn refuse_input(result: Option<&Path>, input: &Path) -> Result<(), Failure> {
+    let Some(result) = result else { return Ok(()) };
+    let real = |path: &Path| std::fs::canonicalize(path).ok().filter(|path| path.is_file());
+    match (real(result), real(input)) {
+        (Some(result), Some(input)) if result == input => Err(Failure::Usage(format!(
+            "{}: expected a file other than the input, which would be lost",
+            result.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn filled(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -28,7 +28,7 @@ pub(crate) enum Form {
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) form: Form,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 /// A report in one form.

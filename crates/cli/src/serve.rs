@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     out(&format!("http://{address}/\n"))?;
     say("isolde: serve: Ctrl-C ends it");
-    let hosts = hosts(address);
+    let hosts = http::hosts(address);
     let busy = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
@@ -80,16 +80,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 fn answer(stream: &TcpStream, hosts: &[String], arguments: &Arguments) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     http::serve_one(stream, hosts, |path| page(path, arguments))
-}
-
-/// The names under which a browser may know this server.
-fn hosts(address: SocketAddr) -> Vec<String> {
-    let port = address.port();
-    let mut hosts = vec![address.to_string()];
-    if address.ip().is_loopback() || address.ip().is_unspecified() {
-        hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
-    }
-    hosts
 }
 
 fn page(path: &str, arguments: &Arguments) -> Answer {

@@ -2,7 +2,7 @@
 
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
-use crate::{explain, input, limits, out, say};
+use crate::{explain, input, limits, out, output, say};
 use isolde::{Check, Level, Limits, Progress, Verdict, applicable_levels, shrink};
 use isolde_history::format::to_text;
 use isolde_history::{History, Index};
@@ -43,6 +43,7 @@ enum Shrunk {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply_threads();
     let name = input::name(&arguments.file);
+    output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     match shrunk(arguments)? {
         Shrunk::Smaller(text) => {
             match &arguments.output {

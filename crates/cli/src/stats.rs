@@ -27,6 +27,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply_threads();
+    output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let options = arguments.clone();
     let deadline = arguments.limits.deadline(Instant::now());
     let Some(counted) = limits::within(deadline, move || counted(&options)) else {

@@ -49,6 +49,10 @@ impl Opening<'_> {
             let run = read_json(&path.join(RUN_FILE))?;
             return self.of_run(run, &path.join("history.log"));
         }
+        // A run that was ended from outside has no verdicts yet.
+        if path.is_dir() && path.join("history.log").is_file() {
+            return self.of_history(&path.join("history.log"));
+        }
         if path.is_file() {
             let start = start_of(path)?;
             if let Some(first) = archive::first_name(&start) {

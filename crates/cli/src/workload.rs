@@ -60,6 +60,11 @@ impl Arguments {
         self.preset.or_else(|| isolde_harness::preset(name)).expect("a default that exists")
     }
 
+    /// Whether a number of transactions was asked for.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.transactions.is_some()
+    }
+
     /// Parameters of a preset with what was given in their place.
     pub(crate) fn applied_to(&self, preset: Parameters) -> Parameters {
         Parameters {

@@ -389,6 +389,65 @@ fn galera_loses_updates_and_reads_stale_values() {
     }
 }
 
+/// How a watch of some seconds ended, and what it printed.
+fn watch(folder: &Folder, arguments: &str) -> (i32, String) {
+    let output = folder
+        .isolde(&format!("watch {arguments} --quiet --explain 1 --output out"))
+        .output()
+        .expect("the program starts");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    (output.status.code().expect("a status"), format!("{arguments}: {printed}{messages}"))
+}
+
+#[test]
+fn a_watch_of_postgresql_is_clean_at_each_level_also_with_faults() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("watch-postgres");
+    for options in [
+        "--isolation read-committed --duration 4s",
+        "--isolation repeatable-read --duration 4s --preset BlindW-RW --keys 100",
+        "--isolation serializable --duration 4s --complete strict-serializable",
+        "--isolation serializable --duration 8s --fault kill,pause,partition --fault-every 2s",
+    ] {
+        let (status, printed) = watch(&folder, &format!("postgres {options}"));
+        assert_eq!(status, 0, "{printed}");
+        assert!(printed.contains("  no violations\n"), "{printed}");
+    }
+    assert_eq!(folder.entries(), Vec::<String>::new());
+}
+
+#[test]
+fn a_watch_finds_stale_reads_of_a_standby() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("watch-standby");
+    let (status, printed) = watch(
+        &folder,
+        "postgres+standby --isolation repeatable-read --profile snapshot-isolation --duration 6s",
+    );
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.contains("stale-read "), "{printed}");
+    assert!(folder.0.join("out/violation-1.txt").exists(), "{printed}");
+}
+
+#[test]
+fn a_watch_finds_lost_updates_of_mariadb_and_stale_reads_of_galera() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("watch-mariadb");
+    for (target, name) in [("mariadb", "lost-update "), ("galera", "stale-read ")] {
+        let options = "--isolation repeatable-read --profile snapshot-isolation --duration 6s";
+        let (status, printed) = watch(&folder, &format!("{target} {options}"));
+        assert_eq!(status, 1, "{printed}");
+        assert!(printed.contains(name), "{printed}");
+    }
+}
+
 /// Waits until a run records, so that its server is there.
 fn wait_for_history(folder: &Folder, running: &mut Child) {
     let deadline = Instant::now() + Duration::from_mins(1);

@@ -18,6 +18,7 @@ mod mysql;
 mod network;
 #[cfg(feature = "postgres")]
 mod postgres;
+pub mod profiles;
 mod redis;
 mod simulated;
 #[cfg(any(feature = "mongodb", feature = "mysql", feature = "postgres"))]

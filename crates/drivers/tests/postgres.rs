@@ -101,7 +101,7 @@ fn snapshots_name_the_transactions_that_were_seen() {
         session.execute(&Request::Write { key, value }).expect("a write");
         session.identity().expect("an identity").number.expect("it has written")
     };
-    let mut connected = |isolation| database.connect(0, isolation).expect("a session");
+    let connected = |isolation| database.connect(0, isolation).expect("a session");
     let (mut first, mut second) = (connected("serializable"), connected("serializable"));
     let mut reader = connected("repeatable-read");
     let committed = write(&mut *first, 1, 10);

@@ -300,6 +300,10 @@ pub trait Database: Send + Sync {
         )))
     }
 
+    /// The run is over, and some sessions are still waiting for an answer: ends their
+    /// waiting, if that is possible. They then fail as if their connection broke.
+    fn abandon(&self) {}
+
     /// The versions that were installed in the past, as far as the database still knows:
     /// those of each key in their order. Nothing was prepared, and nothing is changed.
     fn recall(&self, past: &Past) -> Result<Vec<Installed>, Failure> {

@@ -14,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// A run: who is driven, by what, into which log, and when it ends.
@@ -114,6 +115,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A client that is refused again and again waits twice as long each time, from the
 /// first of these up to the second: else those that were refused keep refusing each other.
 const WAITS: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(20)];
+/// How long clients may still wait for answers after the end of the run.
+const GRACE: Duration = Duration::from_secs(2);
 /// Refused transactions for each committed one, before a client gives up.
 const REFUSALS_MAX: u64 = 1000;
 
@@ -153,8 +156,33 @@ impl Drive<'_> {
     /// Runs all clients to their end.
     fn run_clients(&self, started: Instant, failed: &Failed) {
         let parameters = self.workload.parameters();
+        std::thread::scope(|outer| {
+            let (working, done) = std::sync::mpsc::channel::<()>();
+            outer.spawn(move || self.end_waiting(started, failed, &done));
+            self.spawn_clients(parameters.sessions, started, failed);
+            drop(working);
+        });
+    }
+
+    /// When the run is over for some time and clients still wait, their sessions are
+    /// given up: an answer that never comes must not keep what was recorded.
+    fn end_waiting(&self, started: Instant, failed: &Failed, done: &Receiver<()>) {
+        let deadline = self.duration.map(|duration| started + duration);
+        let mut over_since = None;
+        while let Err(RecvTimeoutError::Timeout) = done.recv_timeout(PAUSE) {
+            let now = Instant::now();
+            let is_over = self.stop.load(Ordering::Relaxed)
+                || failed.is_set.load(Ordering::Relaxed)
+                || deadline.is_some_and(|deadline| now >= deadline);
+            if is_over && *over_since.get_or_insert(now) + GRACE <= now {
+                self.database.abandon();
+            }
+        }
+    }
+
+    fn spawn_clients(&self, sessions: u32, started: Instant, failed: &Failed) {
         std::thread::scope(|scope| {
-            for number in 0..parameters.sessions {
+            for number in 0..sessions {
                 let client = move || {
                     let mut client = self.connection(number, started, failed);
                     if let Err(error) = client.work() {
@@ -167,8 +195,7 @@ impl Drive<'_> {
                     .spawn_scoped(scope, client);
                 if let Err(error) = spawned {
                     failed.set(DriveError::Database(format!(
-                        "cannot start {} sessions: {error}",
-                        parameters.sessions
+                        "cannot start {sessions} sessions: {error}"
                     )));
                 }
             }
@@ -265,6 +292,7 @@ impl Connection<'_> {
             let mut log = self.drive.log.session(name, self.drive.claim.snapshot)?;
             let mut is_connected = true;
             while is_connected && !self.is_over() {
+                log.ready();
                 self.client.plan(&mut requests);
                 let ended = match self.drive.database.style() {
                     Style::Interactive => self.interactive(&mut *session, &mut log, &requests),
@@ -422,7 +450,10 @@ impl Connection<'_> {
                 log.committed(interval);
                 Ok(Ended::Committed)
             }
-            Err(failure) => self.failed(log, &failure, interval),
+            Err(failure) => {
+                log.unanswered_whole(requests, interval);
+                self.failed(log, &failure, interval)
+            }
         }
     }
 

@@ -27,6 +27,7 @@ mod evidence;
 mod fault;
 mod keys;
 pub mod matrix;
+mod observer;
 mod parameters;
 mod plan;
 mod preset;
@@ -49,6 +50,8 @@ pub use drive::{Counts, Drive, DriveError, Progress};
 pub use evidence::{Evidence, Installed, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use isolde_history::Snapshot;
+
+pub use observer::{Observer, SessionObserver};
 pub use parameters::{
     Aborts, Application, Distribution, Isolation, ParameterError, Parameters, Rows, Times, TxnKind,
 };

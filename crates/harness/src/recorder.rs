@@ -6,24 +6,29 @@
 //! of the one before. So if the recorder dies, every value that others may have read
 //! is in the log; at most the last outcome of each session is missing, and unknown.
 //!
+//! A run that is judged as it goes may do without the file: an [`Observer`] is told the same.
+//!
 //! Times are nanoseconds since the log was created, of a clock that never steps back.
 
 use crate::database::{Failure, Identity, SnapshotPoint};
+use crate::observer::{Observer, SessionObserver};
 use crate::request::{Answer, Filter, Request};
 use isolde_history::{Interval, NEVER, Snapshot, Time};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The log of one run.
 pub struct Log {
     path: PathBuf,
     start: Instant,
-    file: Mutex<LogFile>,
+    /// `None` if nothing is written.
+    file: Option<Mutex<LogFile>>,
     sessions: AtomicU64,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 struct LogFile {
@@ -41,11 +46,30 @@ impl Log {
         let log = Log {
             path: path.to_owned(),
             start: Instant::now(),
-            file: Mutex::new(LogFile { file, length: 0, failed: None }),
+            file: Some(Mutex::new(LogFile { file, length: 0, failed: None })),
             sessions: AtomicU64::new(0),
+            observer: None,
         };
         log.append(b"isolde-log 1\n")?;
         Ok(log)
+    }
+
+    /// A log that is not written, for a run of which only an observer is told.
+    pub fn unwritten() -> Log {
+        Log {
+            path: PathBuf::new(),
+            start: Instant::now(),
+            file: None,
+            sessions: AtomicU64::new(0),
+            observer: None,
+        }
+    }
+
+    /// The same, with someone who looks on.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Log {
+        self.observer = Some(observer);
+        self
     }
 
     /// Where it lies.
@@ -69,8 +93,11 @@ impl Log {
         line.push(b'\n');
         self.append(&line)?;
         line.clear();
+        let observer = self.observer.as_ref();
+        let observer = observer.map(|observer| observer.session(label, endpoint, self.now()));
         Ok(SessionLog {
             log: self,
+            observer,
             label,
             number: 0,
             snapshot,
@@ -82,8 +109,12 @@ impl Log {
 
     /// Something that happened beside the transactions, such as a fault.
     pub fn event(&self, what: &str) -> io::Result<()> {
+        let now = self.now();
+        if let Some(observer) = &self.observer {
+            observer.event(now, what);
+        }
         let mut line = b"event ".to_vec();
-        number(&mut line, self.now().unsigned_abs());
+        number(&mut line, now.unsigned_abs());
         text(&mut line, what);
         line.push(b'\n');
         self.append(&line)
@@ -111,12 +142,13 @@ impl Log {
     /// Marks the log as complete and makes sure that it is on the disk.
     pub fn finish(&self) -> io::Result<()> {
         self.append(b"end\n")?;
-        let file = self.file.lock().expect("nobody panics while writing");
-        file.file.sync_data()
+        let Some(file) = &self.file else { return Ok(()) };
+        file.lock().expect("nobody panics while writing").file.sync_data()
     }
 
     fn append(&self, lines: &[u8]) -> io::Result<()> {
-        let mut guard = self.file.lock().expect("nobody panics while writing");
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut guard = file.lock().expect("nobody panics while writing");
         let log = &mut *guard;
         if let Some((kind, message)) = &log.failed {
             return Err(io::Error::new(*kind, message.clone()));
@@ -140,6 +172,7 @@ impl Log {
 /// [`SessionLog::end`] writes that too.
 pub struct SessionLog<'a> {
     log: &'a Log,
+    observer: Option<Box<dyn SessionObserver>>,
     label: u64,
     /// Of its transaction, from 1.
     number: u64,
@@ -159,8 +192,18 @@ impl SessionLog<'_> {
         self.log.now()
     }
 
+    /// A transaction is about to begin.
+    pub fn ready(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.ready();
+        }
+    }
+
     /// A transaction began.
     pub fn begin(&mut self, interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.begun(interval);
+        }
         self.number += 1;
         self.is_open = true;
         self.head(b"txn ", interval.invoked);
@@ -190,6 +233,9 @@ impl SessionLog<'_> {
 
     /// A request was answered.
     pub fn answered(&mut self, request: &Request, answer: &Answer, interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.answered(request, answer, interval);
+        }
         self.begun(interval.completed);
         operation(&mut self.buffer, request, Some(answer), Some(interval));
     }
@@ -204,6 +250,9 @@ impl SessionLog<'_> {
     /// A request without an answer: what it may have written counts, if the outcome is
     /// unknown or others read it.
     pub fn unanswered(&mut self, request: &Request, interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.unanswered(request, interval);
+        }
         self.begun(interval.completed);
         operation(&mut self.buffer, request, None, Some(interval));
     }
@@ -254,6 +303,12 @@ impl SessionLog<'_> {
 
     /// A whole transaction was answered.
     pub fn whole(&mut self, requests: &[Request], answers: &[Answer], interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.begun(interval);
+            for (request, answer) in requests.iter().zip(answers) {
+                observer.answered(request, answer, interval);
+            }
+        }
         self.head(b"txn ", interval.invoked);
         self.time(interval.completed);
         for (request, answer) in requests.iter().zip(answers) {
@@ -262,13 +317,28 @@ impl SessionLog<'_> {
         self.buffer.push(b'\n');
     }
 
+    /// A whole transaction was not: what it may have written is in the log already.
+    pub fn unanswered_whole(&mut self, requests: &[Request], interval: Interval) {
+        let Some(observer) = &mut self.observer else { return };
+        observer.begun(interval);
+        for request in requests {
+            observer.unanswered(request, interval);
+        }
+    }
+
     /// The transaction was committed.
     pub fn committed(&mut self, interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.committed(interval);
+        }
         self.outcome(b"commit ", interval, "");
     }
 
     /// The transaction ended otherwise, at its commit or before.
     pub fn failed(&mut self, failure: &Failure, interval: Interval) {
+        if let Some(observer) = &mut self.observer {
+            observer.failed(failure, interval);
+        }
         self.close();
         match failure {
             Failure::Unknown(reason) => {

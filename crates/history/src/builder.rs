@@ -10,6 +10,7 @@ use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
     PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
 };
+use crate::lists::Lists;
 use crate::predicate::Predicate;
 use crate::snapshot::{self, NO_NUMBER, NO_SNAPSHOT, Snapshot};
 use crate::value::{Value, Values};
@@ -43,11 +44,7 @@ pub struct HistoryBuilder {
     txn_sessions: Vec<SessionId>,
     /// `(transaction, first operation)` of each run of operations.
     runs: Vec<(u32, u32)>,
-    /// Per key, the longest list seen of which all others shared so far are prefixes.
-    spines: HashMap<KeyId, Vec<Value>>,
-    /// Per list read: the key whose spine it is a prefix of, or `NO_KEY` and a
-    /// place in `columns.elements`; and its length.
-    lists: Vec<(u32, u32, u32)>,
+    lists: Lists,
     total: Option<Vec<DraftTxn>>,
     /// Where each snapshot is in the table.
     pub(crate) snapshot_places: HashMap<Snapshot, u32>,
@@ -263,19 +260,18 @@ impl HistoryBuilder {
         if self.refused.is_some() {
             return;
         }
-        let length = elements.len();
-        let spine = self.spines.entry(key).or_default();
-        let common = spine.len().min(length);
-        let entry = if spine[..common] == elements[..common] {
-            spine.extend_from_slice(&elements[common..]);
-            (key.0, 0, length as u32)
-        } else {
-            let start = self.columns.elements.len();
-            self.columns.elements.extend_from_slice(elements);
-            (NO_KEY, start as u32, length as u32)
-        };
-        self.lists.push(entry);
-        self.push(OpKind::ReadList, key, Value::from_bits(self.lists.len() as u32 - 1));
+        let number = self.lists.read(key, elements);
+        self.push(OpKind::ReadList, key, Value::from_bits(number));
+    }
+
+    /// Adds a read of a list of `count` natural numbers, given as text with one space
+    /// between two.
+    pub(crate) fn read_list_text(&mut self, key: KeyId, text: &[u8], count: u32) {
+        if self.refused.is_some() {
+            return;
+        }
+        let number = self.lists.read_text(key, text, count, &mut self.columns.values);
+        self.push(OpKind::ReadList, key, Value::from_bits(number));
     }
 
     /// Adds a predicate operation: [`OpKind::PredicateRead`] or
@@ -446,12 +442,10 @@ impl HistoryBuilder {
     fn memory(&self) -> usize {
         let ops = self.columns.kinds.capacity();
         let op_times = self.columns.op_invoked.capacity() + self.columns.op_completed.capacity();
-        let spines: usize = self.spines.values().map(Vec::capacity).sum();
         ops * 13
             + op_times * 8
             + self.columns.values.memory()
-            + (spines + self.columns.elements.capacity()) * 4
-            + self.lists.capacity() * 12
+            + self.lists.memory()
             + self.txn_sessions.capacity() * 64
             + self.columns.rows.capacity() * 12
             + self.columns.predicates.len() * 112
@@ -459,19 +453,8 @@ impl HistoryBuilder {
     }
 
     fn lay_out_lists(&mut self) {
-        let columns = &mut self.columns;
-        let mut starts: HashMap<u32, u32> = HashMap::with_capacity(self.spines.len());
-        let mut keys: Vec<KeyId> = self.spines.keys().copied().collect();
-        keys.sort_unstable();
-        for key in keys {
-            starts.insert(key.0, columns.elements.len() as u32);
-            let spine = self.spines.remove(&key).expect("a key of the map");
-            columns.elements.extend_from_slice(&spine);
-        }
-        columns.lists = std::mem::take(&mut self.lists)
-            .into_iter()
-            .map(|(key, start, length)| (if key == NO_KEY { start } else { starts[&key] }, length))
-            .collect();
+        let lists = std::mem::take(&mut self.lists);
+        (self.columns.elements, self.columns.lists) = lists.laid_out();
     }
 
     fn sort_by_session(&mut self) {

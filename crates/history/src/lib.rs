@@ -12,6 +12,7 @@ mod condition_sql;
 mod error;
 mod history;
 mod index;
+mod lists;
 mod operation;
 mod part;
 mod predicate;

@@ -380,10 +380,8 @@ impl Maker<'_> {
         rows.extend(others.map(|key| PredicateRow { key, value: Value::UNKNOWN, matched: false }));
         let mut aggregate = whole.aggregate;
         if let Some(aggregate) = &mut aggregate {
-            aggregate.result = match self.may_lose_a_share(&self.history.predicate(op).condition) {
-                true => Value::UNKNOWN,
-                false => self.value(aggregate.result),
-            };
+            let loses = self.may_lose_a_share(&self.history.predicate(op).condition);
+            aggregate.result = if loses { Value::UNKNOWN } else { self.value(aggregate.result) };
         }
         for row in &mut rows {
             (row.key, row.value) = (self.key(row.key), self.value(row.value));

@@ -28,7 +28,9 @@ pub(crate) fn dot(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            other => push_visible(&mut out, other),
+            other if is_visible(other) => out.push(other),
+            // A backslash, not the beginning of an escape.
+            other => out.push_str(&code(other).replace('\\', "\\\\")),
         }
     }
     out.push('"');
@@ -44,7 +46,9 @@ pub(crate) fn edn(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            other => push_visible(&mut out, other),
+            other if is_visible(other) => out.push(other),
+            // All that is not visible has four digits at most.
+            other => write!(out, "\\u{:04x}", other as u32).expect("a string grows"),
         }
     }
     out.push('"');
@@ -84,7 +88,7 @@ pub(crate) fn json_in_html(json: &str) -> String {
 }
 
 /// Text with control characters in sight, but for ends of lines and tabs.
-pub(crate) fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -98,12 +102,20 @@ pub(crate) fn visible(text: &str) -> String {
 /// Control characters, and those that turn the direction of text, would be commands to who
 /// shows them.
 fn push_visible(out: &mut String, character: char) {
-    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if character.is_control() || turns || matches!(character, '\u{fffe}' | '\u{ffff}') {
-        write!(out, "\\u{{{:x}}}", character as u32).expect("a string grows");
-    } else {
+    if is_visible(character) {
         out.push(character);
+    } else {
+        out.push_str(&code(character));
     }
+}
+
+fn is_visible(character: char) -> bool {
+    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !(character.is_control() || turns || matches!(character, '\u{fffe}' | '\u{ffff}'))
+}
+
+fn code(character: char) -> String {
+    format!("\\u{{{:x}}}", character as u32)
 }
 
 /// A text of at most so many characters, the rest cut.
@@ -129,7 +141,8 @@ mod tests {
             "&lt;/script&gt;&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\\u{1b}[31m\\u{202e}"
         );
         assert_eq!(dot("a\"b\\N\n"), "\"a\\\"b\\\\N\\n\"");
-        assert_eq!(edn("a\"b\\\t\u{7}"), "\"a\\\"b\\\\\\t\\u{7}\"");
+        assert_eq!(dot("\u{fffe}"), "\"\\\\u{fffe}\"");
+        assert_eq!(edn("a\"b\\\t\u{7}\u{fffe}"), "\"a\\\"b\\\\\\t\\u0007\\ufffe\"");
         assert_eq!(markdown("*x* <img> `@you`\n# y"), "\\*x\\* &lt;img&gt; \\`\\@you\\` \\# y");
         assert_eq!(json_in_html("\"</script>\u{2028}\""), "\"\\u003c/script>\\u2028\"");
     }

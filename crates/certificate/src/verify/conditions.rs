@@ -62,6 +62,14 @@ impl<'a> Looked<'a> {
         Some(Looked { history, txn, op, predicate, key, listed, own })
     }
 
+    fn refuse_list(&self, facts: &Facts<'_>) -> Result<(), String> {
+        let is_append = |write: OpId| self.history.op(write).kind == OpKind::Append;
+        if facts.writes_of(self.key).any(is_append) {
+            return Err(format!("no condition is about key {}, which is a list", self.key.0));
+        }
+        Ok(())
+    }
+
     /// Whether all versions but the initial one add something, and nothing was found: then
     /// every writer comes later, in whatever order.
     fn saw_initial_only(&self, facts: &Facts<'_>) -> bool {
@@ -156,6 +164,7 @@ pub(super) fn check_change(
 ) -> Result<TxnId, String> {
     let looked = Looked::new(facts.history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    looked.refuse_list(facts)?;
     if !saw && looked.saw_initial_only(facts) && facts.writes(writer, key) && writer != looked.txn {
         return Ok(looked.txn);
     }
@@ -236,8 +245,12 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
     let history = facts.history;
     let looked = Looked::new(history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    looked.refuse_list(facts)?;
     let fits = || Err("the versions of the key may fit what was found".to_owned());
     if let Some(aggregate) = looked.predicate.aggregate {
+        if !lists(history).is_empty() {
+            return Err("the history has lists, of which no aggregate tells anything".into());
+        }
         let mut shares = Vec::new();
         for key in history.keys() {
             let looked = Looked::new(history, op, key).expect("a key of the history");
@@ -321,11 +334,11 @@ impl Commits {
         let mut sum: Option<Vec<Share>> = Some(Vec::new());
         for key in history.keys() {
             let looked = Looked::new(history, op, key).expect("an operation by condition");
-            let adds = match self.lists.contains(&key) {
-                true => None,
-                false => {
-                    self.check_key(&looked, begun).map_err(|why| format!("key {}: {why}", key.0))?
-                }
+            let adds = if self.lists.contains(&key) {
+                None
+            } else {
+                let adds = self.check_key(&looked, begun);
+                adds.map_err(|why| format!("key {}: {why}", key.0))?
             };
             match (adds, &mut sum) {
                 (Some(share), Some(sum)) => sum.push(share),

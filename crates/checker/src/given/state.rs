@@ -130,10 +130,8 @@ impl<'a> State<'a> {
         };
         let mut rows = match (condition.clone(), &self.by_name, &self.by_value) {
             (Condition::All, _, _) => self.live.iter().copied().collect(),
-            (Condition::KeyRange { low, high }, Some(rows), _) => {
-                between(rows, bound(low, i128::MIN)?, bound(high, i128::MAX)?)
-            }
-            (Condition::ValueRange { low, high }, _, Some(rows)) => {
+            (Condition::KeyRange { low, high }, Some(rows), _)
+            | (Condition::ValueRange { low, high }, _, Some(rows)) => {
                 between(rows, bound(low, i128::MIN)?, bound(high, i128::MAX)?)
             }
             (Condition::Equals(value), _, Some(rows)) if self.number(value).is_some() => {

@@ -10,6 +10,7 @@ mod linearizable;
 mod metamorphic;
 mod operational;
 mod parts;
+mod rounds;
 mod searches;
 mod support;
 mod witnesses;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What is done to servers.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Disturb a server that is started here: kill, pause, restart, partition, or several of them
     /// with commas between
     #[arg(long = "fault", value_name = "NAMES", value_delimiter = ',', value_parser = parse)]
@@ -36,12 +36,12 @@ fn parse_every(text: &str) -> Result<Duration, String> {
 
 impl Arguments {
     /// Tells the database what to expect. One that was not started here refuses.
-    pub(super) fn announce(&self, database: &mut dyn Database) -> Result<(), Failure> {
+    pub(crate) fn announce(&self, database: &mut dyn Database) -> Result<(), Failure> {
         if self.faults.is_empty() { Ok(()) } else { database.expect_faults(&self.faults) }
     }
 
     /// What is going to happen, if anything.
-    pub(super) fn plan(&self, seed: u64) -> Option<FaultPlan> {
+    pub(crate) fn plan(&self, seed: u64) -> Option<FaultPlan> {
         let is_asked_for = !self.faults.is_empty();
         is_asked_for.then(|| FaultPlan::new(&self.faults, self.fault_every, seed))
     }

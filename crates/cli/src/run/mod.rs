@@ -5,7 +5,7 @@
 //! recorded until then is kept and checked.
 
 mod bank;
-mod faults;
+pub(crate) mod faults;
 mod live;
 mod outcome;
 mod record;
@@ -88,7 +88,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Workload::new(parameters, arguments.rotate).map_err(|error| usage(&error.to_string()))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
-    let claim = claim(database.as_ref(), arguments.isolation.as_deref())?;
+    let claim = claim(database.as_ref(), arguments.isolation.as_deref())
+        .map_err(|message| usage(&message))?;
     arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
     let run = Run {
         arguments,
@@ -136,18 +137,18 @@ pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// The claim of this isolation setting, in whatever way its words are put together.
-pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, Failure> {
+pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, String> {
     let wanted = isolation.unwrap_or_else(|| database.default_isolation());
     let wanted = wanted.trim().to_ascii_lowercase().replace([' ', '_'], "-");
     let found = database.claims().iter().find(|claim| claim.isolation == wanted);
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> =
             database.claims().iter().map(|claim| claim.isolation.as_str()).collect();
-        usage(&format!(
+        format!(
             "expected an isolation setting of {} ({}), found `{wanted}`",
             database.name(),
             names.join(", ")
-        ))
+        )
     })
 }
 
@@ -262,7 +263,7 @@ impl Run<'_> {
         text.push_str(&self.arguments.faults.typed());
         if let Some(duration) = self.arguments.duration.filter(|_| !self.arguments.until_violation)
         {
-            write!(text, " --duration {}ms", duration.as_millis()).expect("a string grows");
+            write!(text, " --duration {}", limits::typed(duration)).expect("a string grows");
         }
         write!(text, " --seed {seed}").expect("a string grows");
         text

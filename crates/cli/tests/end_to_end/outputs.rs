@@ -132,3 +132,47 @@ fn hostile_strings_are_markup_in_no_form() {
         }
     }
 }
+
+#[test]
+fn no_result_replaces_a_history_or_another_result() {
+    let folder = Folder::with(&[("history.txt", SKEW)]);
+    let name = folder.path("history.txt");
+    let name = name.canonicalize().expect("it is there");
+    let lost = format!(
+        "isolde: {}: expected a file other than the input, which would be lost\n",
+        name.display()
+    );
+    for arguments in [
+        "check history.txt --output history.txt",
+        "check history.txt --report json=./history.txt",
+        "check history.txt --certificate history.txt",
+        "convert history.txt --to text --output history.txt",
+        "shrink history.txt --output history.txt",
+        "explain history.txt --output history.txt",
+        "report history.txt --output history.txt",
+        "bundle history.txt --output history.txt",
+        "lint history.txt --output history.txt",
+        "stats history.txt --output history.txt",
+    ] {
+        assert_eq!(folder.isolde(arguments), refused(&lost), "{arguments}");
+        assert_eq!(folder.read("history.txt"), SKEW, "{arguments}");
+    }
+    let twice = "check history.txt --report json=a --report dot=a";
+    let each = "isolde: a: expected a file for each result\n";
+    assert_eq!(folder.isolde(twice), refused(each));
+}
+
+#[test]
+fn names_of_files_are_no_commands_to_a_terminal() {
+    let folder = Folder::with(&[("\u{1b}[31mred.txt", SKEW)]);
+    for arguments in
+        ["check \u{1b}[31mred.txt", "lint \u{1b}[31mred.txt", "stats \u{1b}[31mred.txt"]
+    {
+        let run = folder.isolde(arguments);
+        assert!(run.stdout.contains("\\u{1b}[31mred.txt"), "{}", run.stdout);
+        assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
+    }
+    let run = folder.isolde("check \u{1b}[31mnone.txt");
+    assert!(run.stderr.contains("[31mnone.txt: cannot be opened"), "{}", run.stderr);
+    assert!(!run.stderr.contains('\u{1b}'), "{}", run.stderr);
+}

@@ -281,3 +281,37 @@ fn a_database_without_evidence_says_so() {
     assert_eq!(run.status, 3);
     assert!(run.stderr.contains("has no way to tell the order of its versions"), "{}", run.stderr);
 }
+
+/// A database that answers until the first read, and then never again.
+const SILENT: &str = r#"#!/bin/sh
+while read -r line; do
+  case "$line" in
+    *'"hello"'*) echo '{"name":"Silent","version":"1","default":"serializable","isolations":[{"name":"serializable","promises":["serializable"]}],"requests":["read","write"]}' ;;
+    *'"do":"read"'* | *'"do":"write"'*) sleep 1000.125 & wait ;;
+    *) echo '{}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn a_program_that_never_answers_keeps_no_run_from_ending() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with(&[("silent", SILENT)]);
+    let program = folder.path("silent");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).expect("our own file");
+    // Words of its own, by which what it started is found.
+    let target = format!("exec:{}", program.display());
+    let started = std::time::Instant::now();
+    let run = folder.isolde(&format!("run {target} --preset GeneralRW --duration 1s --output out"));
+    let took = started.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    // Nothing was committed, so nothing is known.
+    assert_eq!(run.status, 2, "{}{}", run.stdout, run.stderr);
+    for process in std::fs::read_dir("/proc").expect("a Linux").flatten() {
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let name = program.display().to_string();
+        assert!(!words.contains(&name), "still running: {words}");
+    }
+}

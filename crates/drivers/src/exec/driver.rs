@@ -1,14 +1,14 @@
 //! Driving a program: one process to prepare and clean up, and one for each session.
 
 use super::message::{self, NAMES};
-use super::process::{Process, Silence};
+use super::process::{Group, Process, Silence};
 use crate::Target;
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
     Session, SnapshotPoint, Style,
 };
 use serde_json::{Value, json};
-use std::sync::Mutex;
+use std::sync::{Mutex, Weak};
 
 /// How a program is reached.
 pub(crate) const TARGET: Target = Target {
@@ -48,6 +48,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
         claims,
         default,
         control: Mutex::new(process),
+        sessions: Mutex::default(),
         prefix: String::new(),
     }))
 }
@@ -107,6 +108,7 @@ struct Exec {
     claims: Vec<Claim>,
     default: String,
     control: Mutex<Process>,
+    sessions: Mutex<Vec<Weak<Group>>>,
     /// Empty if nothing was prepared.
     prefix: String,
 }
@@ -157,9 +159,20 @@ impl Database for Exec {
 
     fn connect(&self, _endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
         let mut process = Process::start(&self.command)?;
+        let mut sessions = self.sessions.lock().expect("nobody panics while noting a session");
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(process.group());
+        drop(sessions);
         let message = json!({ "do": "connect", "prefix": self.prefix, "isolation": isolation });
         asked(&mut process, &message, Meant::Nothing)?;
         Ok(Box::new(ExecSession { process }))
+    }
+
+    fn abandon(&self) {
+        let sessions = self.sessions.lock().expect("nobody panics while noting a session");
+        for session in sessions.iter().filter_map(Weak::upgrade) {
+            session.end();
+        }
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {

@@ -3,17 +3,22 @@
 use isolde_harness::Failure;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// How long a program may take to answer. It should give up earlier by itself.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of one answer, at most.
 const LINE_MAX: u64 = 1 << 26;
+/// Waits until our end of its input is closed, however we ended, and then ends the
+/// program and all that it started.
+const WATCHER: &str = r#"read -r _; kill -9 "-$1""#;
 
 pub(super) struct Process {
-    child: Child,
+    group: Arc<Group>,
     input: ChildStdin,
     /// Lines of its output; a thread reads them, so that waiting can end.
     lines: Receiver<Vec<u8>>,
@@ -34,10 +39,12 @@ impl Process {
         let program = words.next().ok_or_else(|| {
             Failure::Refused("expected a program, as in exec:python3 database.py file".to_owned())
         })?;
+        // In a group of its own: Ctrl-C is meant for us, who still have to end sessions.
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()
             .map_err(|error| Failure::Refused(format!("cannot start {program}: {error}")))?;
         let input = child.stdin.take().expect("its input is a pipe");
@@ -51,7 +58,13 @@ impl Process {
                 }
             }
         });
-        Ok(Process { child, input, lines })
+        let group = Arc::new(Group::new(child)?);
+        Ok(Process { group, input, lines })
+    }
+
+    /// What is needed to end it from elsewhere while it is asked.
+    pub(super) fn group(&self) -> Weak<Group> {
+        Arc::downgrade(&self.group)
     }
 
     /// Sends a message and waits for the answer.
@@ -69,8 +82,9 @@ impl Process {
             })
         })?;
         serde_json::from_slice(&line).map_err(|_| {
-            let found = String::from_utf8_lossy(&line);
-            Silence::Wrong(format!("expected a line of JSON from the program, found {found:.80}"))
+            let found: String = String::from_utf8_lossy(&line).chars().take(80).collect();
+            let found = found.escape_debug();
+            Silence::Wrong(format!("expected a line of JSON from the program, found {found}"))
         })
     }
 }
@@ -84,9 +98,48 @@ fn line(output: &mut BufReader<ChildStdout>) -> Option<Vec<u8>> {
     })
 }
 
-impl Drop for Process {
+/// A program and what it started, which end together with us.
+pub(super) struct Group {
+    child: Mutex<Child>,
+    watcher: Mutex<Child>,
+}
+
+impl Group {
+    fn new(mut child: Child) -> Result<Group, Failure> {
+        let watcher = Command::new("/bin/sh")
+            .args(["-c", WATCHER, "isolde-watcher", &child.id().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        match watcher {
+            Ok(watcher) => Ok(Group { child: Mutex::new(child), watcher: Mutex::new(watcher) }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(Failure::Refused(format!("cannot watch over the program: {error}")))
+            }
+        }
+    }
+
+    /// Ends all of it at once; who waits for an answer learns that there will be none.
+    pub(super) fn end(&self) {
+        let mut child = self.child.lock().expect("nobody panics while ending it");
+        let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        // Not yet waited for, so the number still means this group.
+        if let (Some(group), Ok(None)) = (group, child.try_wait()) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Group {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
+        let watcher = self.watcher.get_mut().expect("nobody panics while ending it");
+        let _ = watcher.kill();
+        let _ = watcher.wait();
     }
 }

@@ -99,7 +99,8 @@ fn after_a_failure_nothing_more_is_written() {
     let log = Log {
         path: "/dev/full".into(),
         start: Instant::now(),
-        file: Mutex::new(LogFile { file, length: 0, failed: None }),
+        file: Some(Mutex::new(LogFile { file, length: 0, failed: None })),
+        observer: None,
         sessions: AtomicU64::new(0),
     };
     let first = log.event("one").expect_err("the disk is full");
@@ -133,4 +134,85 @@ fn fifty_thousand_operations_a_second_are_recorded_with_room_to_spare() {
     let rate = f64::from(OPERATIONS) / started.elapsed().as_secs_f64();
     std::fs::remove_file(&path).expect("the log is there");
     assert!(rate > 50_000.0, "{rate:.0} operations a second");
+}
+
+/// Writes down what it is told.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn note(&self, text: String) {
+        self.0.lock().expect("nobody panics").push(text);
+    }
+}
+
+impl Observer for Notes {
+    fn session(&self, number: u64, endpoint: &str, _now: Time) -> Box<dyn SessionObserver> {
+        self.note(format!("session {number} {endpoint}"));
+        Box::new(self.clone())
+    }
+    fn event(&self, _now: Time, what: &str) {
+        self.note(format!("event {what}"));
+    }
+}
+
+impl SessionObserver for Notes {
+    fn ready(&mut self) {
+        self.note("ready".into());
+    }
+    fn begun(&mut self, interval: Interval) {
+        self.note(format!("begun {}", interval.invoked));
+    }
+    fn answered(&mut self, request: &Request, _answer: &Answer, interval: Interval) {
+        self.note(format!("{} {}", request.kind().name(), interval.invoked));
+    }
+    fn unanswered(&mut self, request: &Request, interval: Interval) {
+        self.note(format!("unanswered {} {}", request.kind().name(), interval.invoked));
+    }
+    fn committed(&mut self, interval: Interval) {
+        self.note(format!("committed {}", interval.invoked));
+    }
+    fn failed(&mut self, failure: &Failure, interval: Interval) {
+        self.note(format!("{failure} {}", interval.invoked));
+    }
+}
+
+#[test]
+fn an_observer_is_told_everything_also_without_a_file() {
+    let notes = Notes::default();
+    let log = Log::unwritten().observed_by(Arc::new(notes.clone()));
+    let mut session = log.session("node 1", SnapshotPoint::Begin).expect("nothing is written");
+    session.ready();
+    session.begin(at(1, 2));
+    session.answered(&Request::Read { key: 1 }, &Answer::Value(None), at(3, 4));
+    session.before_commit().expect("nothing is written");
+    session.committed(at(5, 6));
+    let write = [Request::Write { key: 1, value: 2 }];
+    session.before_whole(&write, 7).expect("nothing is written");
+    session.unanswered_whole(&write, at(7, 8));
+    session.failed(&Failure::Unknown("gone".into()), at(7, 8));
+    session.before_whole(&write, 9).expect("nothing is written");
+    session.whole(&write, &[Answer::Done], at(9, 10));
+    session.committed(at(9, 10));
+    log.event("fault").expect("nothing is written");
+    session.end().expect("nothing is written");
+    log.finish().expect("nothing is written");
+    let told = notes.0.lock().expect("nobody panics").clone();
+    assert_eq!(
+        told,
+        [
+            "session 1 node 1",
+            "ready",
+            "begun 1",
+            "read 3",
+            "committed 5",
+            "begun 7",
+            "unanswered write 7",
+            "outcome unknown: gone 7",
+            "begun 9",
+            "write 9",
+            "committed 9",
+            "event fault",
+        ]
+    );
 }

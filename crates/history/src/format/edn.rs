@@ -14,6 +14,7 @@
 
 use super::edn_token::{Class, class, ends_plainly, leading_number, lowercase_end, spaced_numbers};
 use super::form::{Bracket, Node, Span};
+use super::number_list::number_list;
 
 /// Forms inside one another.
 pub(crate) const DEPTH_MAX: usize = 512;
@@ -41,6 +42,8 @@ pub(crate) struct Scanner<'a> {
     pub(super) ends: bool,
     /// Spans count from here.
     base: usize,
+    /// Whether lists of numbers that were read are left as text.
+    keeps_number_lists: bool,
     frames: Vec<Frame>,
 }
 
@@ -69,7 +72,14 @@ impl<'a> Scanner<'a> {
     /// A scanner at the beginning of `bytes`. `ends` tells whether the source
     /// ends where they do.
     pub(crate) fn new(bytes: &'a [u8], ends: bool) -> Self {
-        Scanner { bytes, at: 0, ends, base: 0, frames: Vec::new() }
+        Scanner { bytes, at: 0, ends, base: 0, keeps_number_lists: false, frames: Vec::new() }
+    }
+
+    /// The same, and lists of numbers in operations such as `[:r 1 [2 3]]` become
+    /// [`Node::Numbers`].
+    pub(crate) fn with_number_lists(mut self) -> Self {
+        self.keeps_number_lists = true;
+        self
     }
 
     /// Where in the window the scanner is.
@@ -155,6 +165,12 @@ impl<'a> Scanner<'a> {
                     nodes.push(Node::Int(number));
                 }
                 b'[' if depth < PLAIN_DEPTH_MAX => {
+                    let operation = depth.checked_sub(1).map_or(nodes.len(), |last| open[last]);
+                    if let Some((length, count)) = self.number_list(at, &nodes[operation..]) {
+                        nodes.push(Node::Numbers(self.span(at + 1, at + 1 + length), count));
+                        at += length + 2;
+                        continue;
+                    }
                     open[depth] = nodes.len();
                     depth += 1;
                     nodes.push(Node::Open(Bracket::Vector, 1));
@@ -195,6 +211,17 @@ impl<'a> Scanner<'a> {
         }
         nodes.truncate(first_node);
         false
+    }
+
+    /// The length and number of a list of numbers that begins at `at`, if it is what the
+    /// operation whose nodes these are has read.
+    #[inline]
+    fn number_list(&self, at: usize, operation: &[Node]) -> Option<(usize, u32)> {
+        let is_read = match *operation {
+            [Node::Open(..), Node::Keyword(Span { length: 1, .. }), _] => self.keeps_number_lists,
+            _ => false,
+        };
+        if is_read { number_list(&self.bytes[at + 1..]) } else { None }
     }
 
     /// The next form if it is a leaf; a sequence becomes its notation.

@@ -50,6 +50,11 @@ pub(crate) enum Node {
     Keyword(Span),
     /// Anything else in its own notation, tagged forms whole.
     Other(Span),
+    /// A vector of natural numbers, by the text between its brackets, one space between
+    /// two, and how many they are. Only [`Scanner::with_number_lists`] makes them.
+    ///
+    /// [`Scanner::with_number_lists`]: super::edn::Scanner::with_number_lists
+    Numbers(Span, u32),
     /// A sequence and how many nodes it spans, this one included.
     Open(Bracket, u32),
 }
@@ -109,7 +114,16 @@ impl<'a> Form<'a> {
     /// Whether it is a vector or list.
     #[inline]
     pub(crate) fn is_sequence(self) -> bool {
-        matches!(self.node(), Node::Open(Bracket::Vector | Bracket::List, _))
+        matches!(self.node(), Node::Open(Bracket::Vector | Bracket::List, _) | Node::Numbers(..))
+    }
+
+    /// The text and number of a vector of natural numbers, if it was kept as one.
+    #[inline]
+    pub(crate) fn numbers(self) -> Option<(&'a [u8], u32)> {
+        match self.node() {
+            Node::Numbers(span, count) => Some((slice(self.bytes, span), count)),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_map(self) -> bool {
@@ -153,7 +167,7 @@ impl<'a> Form<'a> {
                     Err(_) => values.other(&notation),
                 }
             }
-            Node::Open(..) => values.other(&self.notation()),
+            Node::Open(..) | Node::Numbers(..) => values.other(&self.notation()),
         }
     }
 
@@ -215,6 +229,11 @@ impl<'a> Form<'a> {
                 out.push_str(&String::from_utf8_lossy(self.slice(span)));
             }
             Node::Other(span) => out.push_str(&String::from_utf8_lossy(self.slice(span))),
+            Node::Numbers(span, _) => {
+                out.push('[');
+                out.push_str(&String::from_utf8_lossy(self.slice(span)));
+                out.push(']');
+            }
         }
     }
 

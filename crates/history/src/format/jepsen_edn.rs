@@ -104,8 +104,10 @@ impl Parser<'_> {
         let mut ends = false;
         loop {
             batch.clear();
-            let mut window =
-                Window { scanner: Scanner::new(self.source.window(), ends), closer: self.closer };
+            let mut window = Window {
+                scanner: Scanner::new(self.source.window(), ends).with_number_lists(),
+                closer: self.closer,
+            };
             let (done, stop) = window.records(batch);
             if let Some(Stop::Malformed { at, expected }) = stop {
                 return Err(self.malformed(at, expected));

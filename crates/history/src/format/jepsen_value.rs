@@ -313,6 +313,9 @@ impl Understanding {
         };
         if is_list && value.is_nil() {
             builder.read_list(key, &[]);
+        } else if is_list && let Some((text, count)) = value.numbers() {
+            *known = Kind::Other;
+            builder.read_list_text(key, text, count);
         } else if is_list && value.is_sequence() {
             *known = Kind::Other;
             self.elements.clear();

@@ -29,6 +29,7 @@ mod jepsen_write;
 mod json_stream;
 mod names;
 mod notation;
+mod number_list;
 mod open;
 mod plume;
 mod plume_lines;

@@ -54,8 +54,11 @@ const ALLOWED: &[Allowed] = &[
             "isolde-harness",
             "isolde-drivers",
         ],
-        in_tests: &[],
+        // What it sends is what the listener understands.
+        in_tests: &["isolde-client"],
     },
+    // It becomes a part of other people's applications.
+    Allowed { package: "isolde-client", dependencies: &[], in_tests: &[] },
     Allowed {
         package: "isolde-bench",
         dependencies: &["isolde-history", "isolde", "isolde-report", "isolde-harness"],

@@ -32,12 +32,15 @@ pub(super) struct Matches<'v, 'a> {
     /// Keys by name; empty if not all are numbers.
     by_name: Vec<(i128, KeyId)>,
     /// By divisor and remainder, versions by key.
-    by_remainder: HashMap<(u64, u64), Rc<Vec<(KeyId, Slot)>>>,
+    by_remainder: HashMap<(u64, u64), Rc<KeySlots>>,
     /// The versions in which the row of a key exists.
     existing: HashMap<(KeyId, Takes), Rc<KeyRuns>>,
     /// Answers that may be asked for again.
     known: HashMap<(Condition, Takes), Rc<Found>>,
 }
+
+/// Versions with their keys, sorted.
+type KeySlots = Vec<(KeyId, Slot)>;
 
 /// What an operation takes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -246,7 +249,7 @@ impl<'v, 'a> Matches<'v, 'a> {
         Found { keys, tells_all: !self.has_lists, dense: None }
     }
 
-    fn with_remainder(&mut self, modulus: u64, remainder: u64) -> Rc<Vec<(KeyId, Slot)>> {
+    fn with_remainder(&mut self, modulus: u64, remainder: u64) -> Rc<KeySlots> {
         let asked = (modulus, remainder);
         if !self.by_remainder.contains_key(&asked) {
             let of = |number: i128| number.rem_euclid(i128::from(modulus));

@@ -100,7 +100,7 @@ impl Conditions {
                 } else if !it.kind.has_key() {
                     let predicate = history.predicate(op);
                     let listed = listing(versions, op, predicate);
-                    finder.operation(Reading { txn, op, predicate, own: &own, listed });
+                    finder.operation(&Reading { txn, op, predicate, own: &own, listed });
                 }
             }
         }
@@ -161,9 +161,9 @@ enum Seen {
 }
 
 impl Finder<'_, '_> {
-    fn operation(&mut self, reading: Reading<'_>) {
+    fn operation(&mut self, reading: &Reading<'_>) {
         if let Some(aggregate) = reading.predicate.aggregate {
-            self.aggregate(&reading, aggregate);
+            self.aggregate(reading, aggregate);
             return;
         }
         let history = self.versions.history;
@@ -176,21 +176,21 @@ impl Finder<'_, '_> {
                 Listed::Value { .. } | Listed::Untold => false,
             };
             if contradicts {
-                self.mismatch(&reading, key, Some(own));
+                self.mismatch(reading, key, Some(own));
             }
         }
         let found = self.matches.of(&mut self.chains, reading.predicate);
         if let Some(test) = found.dense {
             for key in history.keys().filter(|key| !reading.own.contains_key(key)) {
-                self.dense_key(&reading, key, test);
+                self.dense_key(reading, key, test);
             }
         }
         for (key, runs) in &found.keys {
-            self.key(&reading, *key, runs);
+            self.key(reading, *key, runs);
         }
         for (&key, &listed) in &reading.listed {
             if !reading.own.contains_key(&key) && !found.has(key) {
-                self.key_without_matches(&reading, key, listed);
+                self.key_without_matches(reading, key, listed);
             }
         }
     }
@@ -424,11 +424,9 @@ impl Finder<'_, '_> {
             history.keys().filter(|key| !reading.own.contains_key(key)).collect();
         let mut found = Vec::with_capacity(keys.len());
         for &key in &keys {
-            let told = match self.versions.settled[key.index()] {
-                true => self.chains.snapshot_place(key, reading.txn, reading.op),
-                false => None,
-            };
-            let Some(place) = told else { return self.leave_open(reading, None) };
+            let is_settled = self.versions.settled[key.index()];
+            let told = is_settled.then(|| self.chains.snapshot_place(key, reading.txn, reading.op));
+            let Some(place) = told.flatten() else { return self.leave_open(reading, None) };
             let walk = self.chains.walk(key, test, takes_values);
             shares.push(walk.share(place));
             found.push([

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub(super) struct Chains<'v, 'a> {
     versions: &'v Versions<'a>,
     writes: Rc<SlotWrites>,
-    chains: HashMap<KeyId, Chain>,
+    known: HashMap<KeyId, Chain>,
 }
 
 /// The versions of a key in their order; place 0 is the initial one.
@@ -29,13 +29,13 @@ struct Chain {
 
 impl<'v, 'a> Chains<'v, 'a> {
     pub(super) fn new(versions: &'v Versions<'a>, writes: Rc<SlotWrites>) -> Self {
-        Chains { versions, writes, chains: HashMap::new() }
+        Chains { versions, writes, known: HashMap::new() }
     }
 
     fn chain(&mut self, key: KeyId) -> &Chain {
         let versions = self.versions;
         let writes = &self.writes;
-        self.chains.entry(key).or_insert_with(|| Chain::new(versions, writes, key))
+        self.known.entry(key).or_insert_with(|| Chain::new(versions, writes, key))
     }
 
     /// How many versions there are, the initial one included.

@@ -35,10 +35,13 @@ impl Walk<'_> {
     /// What a version adds.
     pub(super) fn share(&self, place: u32) -> Share {
         match self.rows[place as usize] {
-            Some((number, value)) if self.test.holds(number) => match self.takes_values {
-                true => Share::Value(value),
-                false => Share::Row,
-            },
+            Some((number, value)) if self.test.holds(number) => {
+                if self.takes_values {
+                    Share::Value(value)
+                } else {
+                    Share::Row
+                }
+            }
             _ => Share::Nothing,
         }
     }

@@ -1,0 +1,487 @@
+//! What the verifier remembers: transactions, versions of items, uses of rows.
+//!
+//! Everything is a slot of a flat table and refers to other slots by number. A version
+//! stands in two lists, that of its item, newest first, and that of its transaction; a
+//! use of a row likewise. Slots that were given back are used again, so that memory
+//! follows what is kept and not what has passed.
+
+use super::finding::{Role, Step};
+use super::trace::{ALWAYS, Cell, ClientId, Content, EventKind, Interval, NEVER, Time};
+
+/// No slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A table whose slots are used again.
+pub(super) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Slab<T> {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, value: T) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = value;
+            return slot;
+        }
+        self.slots.push(value);
+        self.slots.len() as u32 - 1
+    }
+
+    #[inline]
+    pub(super) fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// Slots in use.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        &self.slots[slot as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.slots[slot as usize]
+    }
+}
+
+/// How far a transaction has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    Committed,
+    Aborted,
+    /// Its commit may have taken effect.
+    Lost,
+}
+
+/// What is still to be done about a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It waits to be judged.
+    Waiting,
+    /// Everything about it has been judged.
+    Judged,
+    /// Nothing that is still to come can be concurrent with it.
+    Expired,
+}
+
+/// A transaction.
+pub(super) struct Txn {
+    pub(super) client: ClientId,
+    pub(super) number: u64,
+    pub(super) state: State,
+    /// Reads and writes so far.
+    pub(super) operations: u32,
+    pub(super) has_written: bool,
+    pub(super) stage: Stage,
+    /// Whether it is among those that hold the horizon.
+    pub(super) is_queued: bool,
+    /// Earliest instant at which it can have done anything.
+    pub(super) start: Time,
+    /// When its last event was answered.
+    pub(super) answered: Time,
+    /// Where its snapshot lies, as far as that was narrowed down.
+    pub(super) snapshot: Option<Interval>,
+    /// The event that took the snapshot.
+    pub(super) snapshot_event: (EventKind, u32, Interval),
+    /// Its last event.
+    pub(super) end: Interval,
+    /// Where its commit lies, as far as that was narrowed down.
+    pub(super) commit: Interval,
+    pub(super) versions: u32,
+    pub(super) uses: u32,
+    /// Versions that it read and nobody else can have written; for the certifier.
+    pub(super) notes: u32,
+    /// What its reads told about its snapshot.
+    pub(super) relations: u32,
+    pub(super) node: super::graph::Node,
+}
+
+impl Txn {
+    pub(super) fn new(client: ClientId, number: u64, interval: Interval) -> Txn {
+        Txn {
+            client,
+            number,
+            state: State::Open,
+            operations: 0,
+            has_written: false,
+            stage: Stage::Waiting,
+            is_queued: true,
+            start: interval.invoked,
+            answered: interval.invoked,
+            snapshot: None,
+            snapshot_event: (EventKind::Begin, 0, interval),
+            end: Interval { invoked: NEVER, completed: NEVER },
+            commit: Interval { invoked: NEVER, completed: NEVER },
+            versions: NONE,
+            uses: NONE,
+            notes: NONE,
+            relations: NONE,
+            node: super::graph::Node::NONE,
+        }
+    }
+
+    pub(super) fn is_judged(&self) -> bool {
+        self.stage >= Stage::Judged
+    }
+
+    /// The event that ended it.
+    pub(super) fn end_step(&self, role: Role) -> Step {
+        Step {
+            client: self.client,
+            txn: self.number,
+            operation: self.operations + 1,
+            kind: match self.state {
+                State::Committed => EventKind::Commit,
+                State::Aborted => EventKind::Abort,
+                State::Open | State::Lost => EventKind::Lost,
+            },
+            interval: self.end,
+            cell: None,
+            role,
+        }
+    }
+}
+
+/// What has become of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Its transaction is open.
+    Pending,
+    /// It is visible from its commit on.
+    Committed,
+    /// It may be, from its commit on.
+    Lost,
+    /// It never was.
+    Aborted,
+    /// Its own transaction replaced it.
+    Intermediate,
+}
+
+/// A version of an item.
+#[derive(Clone, Copy)]
+pub(super) struct Version {
+    pub(super) content: Content,
+    /// Where its commit lies; [`NEVER`] on both sides until there is one.
+    pub(super) commit: Interval,
+    /// When it was written.
+    pub(super) written: Interval,
+    pub(super) number: u64,
+    pub(super) client: ClientId,
+    pub(super) item: u32,
+    /// [`NONE`] if its transaction is forgotten, or there was none.
+    pub(super) txn: u32,
+    pub(super) older: u32,
+    pub(super) next_of_txn: u32,
+    /// A version that is known to follow although their commits overlap.
+    pub(super) successor: u32,
+    /// Notes of transactions that read it.
+    pub(super) readers: u32,
+    pub(super) operation: u32,
+    pub(super) fate: Fate,
+}
+
+impl Version {
+    /// What was there before everything.
+    pub(super) fn initial(item: u32, content: Content) -> Version {
+        let before = Interval { invoked: ALWAYS, completed: ALWAYS };
+        Version {
+            content,
+            commit: before,
+            written: before,
+            number: 0,
+            client: ClientId(NONE),
+            item,
+            txn: NONE,
+            older: NONE,
+            next_of_txn: NONE,
+            successor: NONE,
+            readers: NONE,
+            operation: 0,
+            fate: Fate::Committed,
+        }
+    }
+
+    /// Whether it was there before everything.
+    pub(super) fn is_initial(&self) -> bool {
+        self.client.0 == NONE
+    }
+
+    /// Whether others may see it at some time.
+    #[inline]
+    pub(super) fn may_be_seen(&self) -> bool {
+        matches!(self.fate, Fate::Committed | Fate::Lost)
+    }
+
+    /// Whether a read that saw `content` may have seen it.
+    #[inline]
+    pub(super) fn explains(&self, content: Content) -> bool {
+        self.content == content || self.content == Content::UNKNOWN
+    }
+
+    /// The write.
+    pub(super) fn step(&self, row: u32, role: Role) -> Option<Step> {
+        if self.is_initial() {
+            return None;
+        }
+        Some(Step {
+            client: self.client,
+            txn: self.number,
+            operation: self.operation,
+            kind: EventKind::Write,
+            interval: self.written,
+            cell: Some(Cell { item: self.item, row, content: self.content }),
+            role,
+        })
+    }
+}
+
+/// How a transaction uses a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mode {
+    /// Reads it, and nobody may write it.
+    Shared,
+    /// Reads it, and nobody else may lock it.
+    Exclusive,
+    /// Writes it.
+    Written,
+}
+
+/// A transaction's use of a row.
+pub(super) struct RowUse {
+    pub(super) row: u32,
+    pub(super) txn: u32,
+    pub(super) mode: Mode,
+    /// The operation that took the lock in its present mode.
+    pub(super) operation: u32,
+    pub(super) kind: EventKind,
+    /// When the lock was taken in its present mode.
+    pub(super) acquired: Interval,
+    /// When it was taken in any.
+    pub(super) first: Interval,
+    pub(super) older: u32,
+    pub(super) next_of_txn: u32,
+}
+
+/// All of it.
+pub(super) struct Tables {
+    pub(super) txns: Slab<Txn>,
+    pub(super) versions: Slab<Version>,
+    pub(super) uses: Slab<RowUse>,
+    /// The newest version of each item, and the item's row.
+    pub(super) items: Vec<Item>,
+    /// The newest use of each row.
+    pub(super) rows: Vec<u32>,
+    pub(super) items_known: u64,
+    unwritten: Content,
+}
+
+/// The newest version of an item, and its row.
+#[derive(Clone, Copy)]
+pub(super) struct Item {
+    pub(super) newest: u32,
+    pub(super) row: u32,
+}
+
+impl Tables {
+    /// Empty ones; items that nobody has written hold this.
+    pub(super) fn new(unwritten: Content) -> Tables {
+        Tables {
+            txns: Slab::new(),
+            versions: Slab::new(),
+            uses: Slab::new(),
+            items: Vec::new(),
+            rows: Vec::new(),
+            items_known: 0,
+            unwritten,
+        }
+    }
+
+    /// The newest version of an item, which is made known if it was not.
+    #[inline]
+    pub(super) fn newest(&mut self, cell: &Cell) -> u32 {
+        let place = cell.item as usize;
+        match self.items.get(place) {
+            Some(item) if item.newest != NONE => item.newest,
+            _ => self.make_known(cell, self.unwritten),
+        }
+    }
+
+    /// Makes an item known that holds this content.
+    pub(super) fn make_known(&mut self, cell: &Cell, content: Content) -> u32 {
+        let place = cell.item as usize;
+        if self.items.len() <= place {
+            self.items.resize(place + 1, Item { newest: NONE, row: NONE });
+        }
+        let newest = self.versions.insert(Version::initial(cell.item, content));
+        self.items[place] = Item { newest, row: cell.row };
+        self.items_known += 1;
+        newest
+    }
+
+    /// Adds a version that `txn` wrote with this operation.
+    pub(super) fn write(&mut self, txn: u32, operation: u32, written: Interval, cell: &Cell) {
+        let older = self.newest(cell);
+        let own = &mut self.txns[txn];
+        let mut place = if own.versions == NONE { NONE } else { older };
+        while place != NONE {
+            let version = &mut self.versions[place];
+            if version.txn == txn && version.fate == Fate::Pending {
+                version.fate = Fate::Intermediate;
+                break;
+            }
+            place = version.older;
+        }
+        let version = Version {
+            content: cell.content,
+            commit: Interval { invoked: NEVER, completed: NEVER },
+            written,
+            number: own.number,
+            client: own.client,
+            item: cell.item,
+            txn,
+            older,
+            next_of_txn: own.versions,
+            successor: NONE,
+            readers: NONE,
+            operation,
+            fate: Fate::Pending,
+        };
+        let slot = self.versions.insert(version);
+        own.versions = slot;
+        self.items[cell.item as usize].newest = slot;
+    }
+
+    /// Notes that `txn` uses a row; one use holds the strongest mode and the first
+    /// instant at which it was taken.
+    pub(super) fn use_row(
+        &mut self,
+        txn: u32,
+        row: u32,
+        mode: Mode,
+        by: (EventKind, u32, Interval),
+    ) {
+        if self.rows.len() <= row as usize {
+            self.rows.resize(row as usize + 1, NONE);
+        }
+        let newest = self.rows[row as usize];
+        let mut place = newest;
+        while place != NONE {
+            let other = &mut self.uses[place];
+            if other.txn == txn {
+                if mode > other.mode {
+                    // To others who share, an exclusive lock counts from its own request
+                    // on. One that is exclusive already was taken by then.
+                    if other.mode == Mode::Shared {
+                        other.acquired = by.2;
+                        (other.kind, other.operation) = (by.0, by.1);
+                    }
+                    other.mode = mode;
+                }
+                return;
+            }
+            place = other.older;
+        }
+        let next_of_txn = self.txns[txn].uses;
+        let (kind, operation, acquired) = by;
+        let slot = self.uses.insert(RowUse {
+            row,
+            txn,
+            mode,
+            operation,
+            kind,
+            acquired,
+            first: acquired,
+            older: newest,
+            next_of_txn,
+        });
+        self.txns[txn].uses = slot;
+        self.rows[row as usize] = slot;
+    }
+
+    /// The use of a row by a transaction.
+    pub(super) fn use_of(&self, txn: u32, row: u32) -> Option<&RowUse> {
+        let mut place = *self.rows.get(row as usize)?;
+        while place != NONE {
+            let found = &self.uses[place];
+            if found.txn == txn {
+                return Some(found);
+            }
+            place = found.older;
+        }
+        None
+    }
+
+    /// Ends a transaction: what becomes of its versions.
+    pub(super) fn end(&mut self, txn: u32, state: State, end: Interval) {
+        let own = &mut self.txns[txn];
+        own.state = state;
+        own.end = end;
+        let fate = match state {
+            State::Committed => Fate::Committed,
+            State::Lost => Fate::Lost,
+            State::Open | State::Aborted => Fate::Aborted,
+        };
+        if fate != Fate::Aborted {
+            own.commit = end;
+        }
+        let (mut place, commit) = (own.versions, own.commit);
+        while place != NONE {
+            let version = &mut self.versions[place];
+            if version.fate == Fate::Pending {
+                version.fate = fate;
+                version.commit = commit;
+            }
+            place = version.next_of_txn;
+        }
+    }
+
+    /// Narrows the commit of a version's transaction, with all its versions.
+    pub(super) fn narrow_commit(&mut self, txn: u32, to: Interval) {
+        let own = &mut self.txns[txn];
+        let commit = Interval {
+            invoked: own.commit.invoked.max(to.invoked),
+            completed: own.commit.completed.min(to.completed),
+        };
+        if commit == own.commit || commit.invoked > commit.completed {
+            return;
+        }
+        own.commit = commit;
+        let mut place = own.versions;
+        while place != NONE {
+            let version = &mut self.versions[place];
+            if version.may_be_seen() {
+                version.commit = commit;
+            }
+            place = version.next_of_txn;
+        }
+    }
+
+    /// A read shows that a commit without an answer took effect.
+    pub(super) fn show_committed(&mut self, txn: u32) {
+        let own = &mut self.txns[txn];
+        own.state = State::Committed;
+        let mut place = own.versions;
+        while place != NONE {
+            let version = &mut self.versions[place];
+            if version.fate == Fate::Lost {
+                version.fate = Fate::Committed;
+            }
+            place = version.next_of_txn;
+        }
+    }
+}

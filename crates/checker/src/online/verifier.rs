@@ -1,0 +1,413 @@
+//! Takes events in order, lets them wait until they can be judged, forgets what is settled.
+//!
+//! **Method.** Writes, commits and aborts take effect on the tables as they come. Reads
+//! and ends of transactions wait until the watermark has passed the instant at which they
+//! were answered: by then every commit that may have come before them is known. They are
+//! judged in the order in which they came, so that all reads of a transaction are judged
+//! before its end. One that waits longer than those behind it holds them up; it holds up
+//! the watermark by as much anyway.
+//!
+//! **Invariant.** A finding is reported only if no placement of the instants inside the
+//! intervals explains the events. What could not be judged is counted.
+
+use super::certifier::Note;
+use super::counters::Counters;
+use super::finding::Finding;
+use super::graph::Graph;
+use super::profile::{Profile, Reads};
+use super::reads::Reading;
+use super::relations::Relations;
+use super::tables::{Fate, NONE, Slab, Stage, State, Tables, Txn, Version};
+use super::trace::{
+    ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
+};
+use std::collections::VecDeque;
+
+/// What beside the profile decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How far the clients' clocks may differ, in nanoseconds. Every interval is widened
+    /// by it on both sides.
+    pub drift: Time,
+    /// What items hold that nobody has written; unknown if it is not given, and then the
+    /// first reads of an item are taken for it.
+    pub unwritten: Option<Content>,
+    /// Findings that are kept until they are fetched; more are counted only.
+    pub findings_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { drift: 0, unwritten: None, findings_max: 1000 }
+    }
+}
+
+/// What a client is at.
+#[derive(Clone, Copy)]
+struct Client {
+    /// Its open transaction.
+    open: u32,
+    /// The number of its last transaction, if it had one.
+    last: Option<u64>,
+    is_aside: bool,
+}
+
+/// A read or an end that waits to be judged.
+#[derive(Clone, Copy)]
+struct Waiting {
+    reading: Reading,
+    cells: u32,
+}
+
+/// See the module's documentation.
+pub struct Verifier {
+    pub(super) profile: Profile,
+    pub(super) options: Options,
+    pub(super) counters: Counters,
+    pub(super) tables: Tables,
+    pub(super) graph: Graph,
+    pub(super) notes: Slab<Note>,
+    pub(super) relations: Relations,
+    /// Versions that were given up last, for messages.
+    pub(super) graveyard: VecDeque<Version>,
+    /// Transactions by their begin, up to the first that is not judged.
+    pub(super) open: VecDeque<u32>,
+    /// Judged transactions that something to come may be concurrent with.
+    pub(super) ended: VecDeque<u32>,
+    /// Everything that was sent before has been taken.
+    pub(super) watermark: Time,
+    pub(super) horizon: Time,
+    /// The pair whose dependency closed the last cycle.
+    pub(super) last_cycle: (u32, u32),
+    /// Room for lists.
+    pub(super) firsts: Vec<u32>,
+    clients: Vec<Client>,
+    clients_aside: usize,
+    waiting: VecDeque<Waiting>,
+    waiting_cells: VecDeque<Cell>,
+    cells: Vec<Cell>,
+    findings: Vec<Finding>,
+}
+
+/// Events that are taken before something is judged. Fewer cost more searching for what
+/// to judge, more keep more in memory.
+const STRIDE: usize = 256;
+
+impl Verifier {
+    /// One that has seen nothing.
+    pub fn new(profile: Profile, options: Options) -> Verifier {
+        Verifier {
+            profile,
+            options,
+            counters: Counters::default(),
+            tables: Tables::new(options.unwritten.unwrap_or(Content::UNKNOWN)),
+            graph: Graph::new(),
+            notes: Slab::new(),
+            relations: Relations::new(),
+            graveyard: VecDeque::new(),
+            open: VecDeque::new(),
+            ended: VecDeque::new(),
+            watermark: ALWAYS,
+            horizon: ALWAYS,
+            last_cycle: (NONE, NONE),
+            firsts: Vec::new(),
+            clients: Vec::new(),
+            clients_aside: 0,
+            waiting: VecDeque::new(),
+            waiting_cells: VecDeque::new(),
+            cells: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// What the item holds before everything. To be told before the item is used.
+    pub fn initial(&mut self, cell: Cell) {
+        let is_known =
+            self.tables.items.get(cell.item as usize).is_some_and(|item| item.newest != NONE);
+        if !is_known {
+            self.tables.make_known(&cell, cell.content);
+        }
+    }
+
+    /// Takes events in the order in which they were sent, such that everything sent
+    /// before `watermark` has been taken, and judges what can be judged by then.
+    pub fn take(&mut self, batch: &Batch, watermark: Time) {
+        for events in batch.events.chunks(STRIDE) {
+            for event in events {
+                self.apply(event, &batch.cells[event.cells.range()]);
+            }
+            // All that comes behind the last of them was sent after it.
+            if let Some(last) = events.last()
+                && last.interval.invoked <= watermark
+            {
+                self.judge_until(last.interval.invoked);
+            }
+        }
+        self.judge_until(watermark);
+    }
+
+    /// Events of this client are missing from now on. Its open transaction may have
+    /// committed, and what nobody is known to have written may be its work: until it is
+    /// back, reads that no version explains are not judged.
+    pub fn set_aside(&mut self, client: ClientId) {
+        let state = self.client(client);
+        if state.is_aside {
+            return;
+        }
+        state.is_aside = true;
+        let open = state.open;
+        self.clients_aside += 1;
+        if open != NONE {
+            self.end_unknown(client, open);
+        }
+    }
+
+    /// Nothing of this client is missing any more.
+    pub fn readmit(&mut self, client: ClientId) {
+        let state = self.client(client);
+        if std::mem::replace(&mut state.is_aside, false) {
+            self.clients_aside -= 1;
+        }
+    }
+
+    /// Judges everything that waits: nothing more will come.
+    pub fn finish(&mut self) {
+        self.judge_until(NEVER);
+    }
+
+    /// What was found since this was last asked.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// What was verified, and what is kept.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            versions: self.tables.versions.len() as u64,
+            row_uses: self.tables.uses.len() as u64,
+            txns: self.tables.txns.len() as u64,
+            graph_edges: self.graph.edge_count() as u64,
+            items: self.tables.items_known,
+            waiting: self.waiting.len() as u64,
+            watermark: self.watermark,
+            horizon: self.horizon,
+            ..self.counters
+        }
+    }
+}
+
+impl Verifier {
+    /// Whether events are missing.
+    pub(super) fn is_blind(&self) -> bool {
+        self.clients_aside > 0
+    }
+
+    pub(super) fn report(&mut self, finding: Finding) {
+        self.counters.findings += 1;
+        if self.findings.len() < self.options.findings_max {
+            self.findings.push(finding);
+        } else {
+            self.counters.findings_dropped += 1;
+        }
+    }
+
+    fn client(&mut self, client: ClientId) -> &mut Client {
+        if self.clients.len() <= client.index() {
+            let unknown = Client { open: NONE, last: None, is_aside: false };
+            self.clients.resize(client.index() + 1, unknown);
+        }
+        &mut self.clients[client.index()]
+    }
+
+    fn apply(&mut self, event: &Event, cells: &[Cell]) {
+        self.counters.events += 1;
+        if event.interval.invoked < self.watermark {
+            self.counters.disorder.late += 1;
+        }
+        let interval = self.widened(event.interval);
+        let Some(txn) = self.txn_of(event, interval) else {
+            self.counters.disorder.after_end += 1;
+            if event.kind == EventKind::Write {
+                self.write_without_txn(event, interval, cells);
+            }
+            return;
+        };
+        let own = &mut self.tables.txns[txn];
+        if event.kind.is_operation() {
+            own.operations += 1;
+            own.answered = interval.completed;
+            self.counters.operations += 1;
+        }
+        let by = (event.kind, own.operations, interval);
+        self.take_snapshot(txn, by);
+        match event.kind {
+            EventKind::Begin => {}
+            EventKind::Read | EventKind::LockingRead => self.read(txn, by, cells),
+            EventKind::Write => self.write(txn, by, cells),
+            EventKind::Commit => {
+                self.counters.committed += 1;
+                self.end(txn, State::Committed, interval);
+            }
+            EventKind::Abort => {
+                self.counters.aborted += 1;
+                self.end(txn, State::Aborted, interval);
+            }
+            EventKind::Lost => {
+                self.counters.lost += 1;
+                self.end(txn, State::Lost, Interval { completed: NEVER, ..interval });
+            }
+        }
+    }
+
+    fn widened(&self, interval: Interval) -> Interval {
+        let drift = self.options.drift;
+        Interval {
+            invoked: interval.invoked.saturating_sub(drift),
+            completed: interval.completed.saturating_add(drift),
+        }
+    }
+
+    /// The transaction of an event, which may begin with it; none if it has ended.
+    fn txn_of(&mut self, event: &Event, interval: Interval) -> Option<u32> {
+        let Client { open, last, .. } = *self.client(event.client);
+        if open != NONE && self.tables.txns[open].number == event.txn {
+            return Some(open);
+        }
+        if last.is_some_and(|last| event.txn <= last) {
+            return None;
+        }
+        if open != NONE {
+            self.counters.disorder.unended += 1;
+            self.end_unknown(event.client, open);
+        }
+        let txn = self.tables.txns.insert(Txn::new(event.client, event.txn, interval));
+        self.open.push_back(txn);
+        let client = self.client(event.client);
+        (client.open, client.last) = (txn, Some(event.txn));
+        Some(txn)
+    }
+
+    /// The end of a transaction is missing: it may have committed.
+    fn end_unknown(&mut self, client: ClientId, txn: u32) {
+        let invoked = self.tables.txns[txn].answered;
+        self.counters.lost += 1;
+        self.end(txn, State::Lost, Interval { invoked, completed: NEVER });
+        self.client(client).open = NONE;
+    }
+
+    fn take_snapshot(&mut self, txn: u32, by: (EventKind, u32, Interval)) {
+        let own = &mut self.tables.txns[txn];
+        let takes = match self.profile.reads {
+            Reads::Begin => true,
+            Reads::FirstRequest => by.0.is_operation(),
+            Reads::FirstRead => by.0 == EventKind::Read,
+            _ => false,
+        };
+        if takes && own.snapshot.is_none() {
+            let invoked = by.2.invoked.saturating_sub(self.profile.staleness);
+            own.snapshot = Some(Interval { invoked, ..by.2 });
+            own.snapshot_event = by;
+        }
+    }
+
+    fn read(&mut self, txn: u32, by: (EventKind, u32, Interval), cells: &[Cell]) {
+        for cell in cells.iter().filter(|cell| cell.content != Content::ABSENT) {
+            self.use_row(txn, cell, by);
+        }
+        if self.profile.reads == Reads::Unchecked {
+            self.counters.unpromised += cells.len() as u64;
+            return;
+        }
+        let (kind, operation, interval) = by;
+        let reading = Reading { txn, operation, kind, interval };
+        self.waiting.push_back(Waiting { reading, cells: cells.len() as u32 });
+        self.waiting_cells.extend(cells);
+    }
+
+    fn write(&mut self, txn: u32, by: (EventKind, u32, Interval), cells: &[Cell]) {
+        self.tables.txns[txn].has_written |= !cells.is_empty();
+        self.counters.cells_written += cells.len() as u64;
+        for cell in cells {
+            self.tables.write(txn, by.1, by.2, cell);
+            self.use_row(txn, cell, by);
+        }
+    }
+
+    /// Writes of a transaction whose end is not known to be its end: they may be seen.
+    fn write_without_txn(&mut self, event: &Event, written: Interval, cells: &[Cell]) {
+        for cell in cells {
+            let older = self.tables.newest(cell);
+            let version = Version {
+                client: event.client,
+                number: event.txn,
+                content: cell.content,
+                written,
+                commit: Interval { completed: NEVER, ..written },
+                older,
+                fate: Fate::Lost,
+                ..Version::initial(cell.item, cell.content)
+            };
+            let slot = self.tables.versions.insert(version);
+            self.tables.items[cell.item as usize].newest = slot;
+        }
+    }
+
+    fn end(&mut self, txn: u32, state: State, interval: Interval) {
+        self.tables.end(txn, state, interval);
+        if state == State::Committed {
+            self.enter_graph(txn);
+        }
+        let client = self.tables.txns[txn].client;
+        self.client(client).open = NONE;
+        let (kind, operation) = (EventKind::Commit, self.tables.txns[txn].operations + 1);
+        let reading = Reading { txn, operation, kind, interval };
+        self.waiting.push_back(Waiting { reading, cells: 0 });
+    }
+
+    /// Judges what was answered before the watermark.
+    fn judge_until(&mut self, watermark: Time) {
+        self.watermark = self.watermark.max(watermark);
+        let known = self.watermark.saturating_sub(self.options.drift);
+        while let Some(&Waiting { reading, cells }) = self.waiting.front() {
+            // What has no answer has nothing to wait for.
+            let due = match reading.interval.completed {
+                NEVER => reading.interval.invoked,
+                completed => completed,
+            };
+            if due >= known && self.watermark != NEVER {
+                break;
+            }
+            self.waiting.pop_front();
+            if reading.kind == EventKind::Commit {
+                self.judge_end(reading.txn);
+            } else {
+                let mut scratch = std::mem::take(&mut self.cells);
+                scratch.clear();
+                scratch.extend(self.waiting_cells.drain(..cells as usize));
+                self.judge_read(reading, &scratch);
+                self.cells = scratch;
+            }
+        }
+        self.forget();
+    }
+
+    /// Judges a transaction as a whole: all its reads have been.
+    fn judge_end(&mut self, txn: u32) {
+        self.judge_rows(txn);
+        self.drop_relations(txn);
+        let own = &mut self.tables.txns[txn];
+        own.stage = Stage::Judged;
+        match own.state {
+            State::Committed => {
+                self.count_write_write(txn);
+                self.certify(txn);
+            }
+            _ => self.drop_notes(txn),
+        }
+        if self.tables.txns[txn].commit.completed != NEVER
+            || self.tables.txns[txn].state == State::Aborted
+        {
+            self.ended.push_back(txn);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Each mechanism on the smallest trace that it forbids, beside the nearest that it allows.
+
+use crate::notation::{OPTIONS, lines, parse, told, verify, verify_stepwise};
+use isolde::online::{
+    Batch, Cell, Certifier, ClientId, Dml, Locks, NEVER, Name, Options, Profile, Reads, Time,
+    Verifier, Writers, from_history,
+};
+use isolde_history::format;
+use std::path::Path;
+
+const STATEMENT: Profile = Profile { reads: Reads::Statement, ..Profile::NONE };
+const SNAPSHOT: Profile =
+    Profile { reads: Reads::Begin, writers: Writers::FirstUpdater, ..Profile::NONE };
+
+#[track_caller]
+fn check(profile: Profile, trace: &str, expected: &str) {
+    let batch = parse(trace);
+    let expected = lines(expected);
+    assert_eq!(told(&verify(&batch, profile)), expected);
+    let stepwise = verify_stepwise(&batch, profile);
+    assert_eq!(stepwise.is_empty(), expected.is_empty(), "{}", told(&stepwise));
+}
+
+#[test]
+fn a_replaced_version_is_stale() {
+    let trace = "A1 w 0-1 x=1
+                 A1 c 2-3
+                 B1 w 4-5 x=2
+                 B1 c 6-7
+                 C1 r 8-9 x=1
+                 C1 c 10-11";
+    check(
+        STATEMENT,
+        trace,
+        "stale-read C1.1 WroteWhatWasRead A1.1 EndOfWriter A1.2 Replaced B1.1 EndOfReplacer B1.2",
+    );
+    check(Profile { staleness: 2, ..STATEMENT }, trace, "");
+    check(STATEMENT, &trace.replace("C1 r 8-9", "C1 r 7-9"), "");
+}
+
+#[test]
+fn a_commit_that_overlaps_the_read_may_be_seen_or_not() {
+    for seen in ["1", "2"] {
+        let trace = format!(
+            "A1 w 0-1 x=1
+             A1 c 2-3
+             B1 w 4-5 x=2
+             C1 r 6-9 x={seen}
+             B1 c 7-8"
+        );
+        check(STATEMENT, &trace, "");
+    }
+}
+
+#[test]
+fn what_was_read_tells_where_the_next_read_stands() {
+    let trace = "B1 w 0-1 x=2 y=2
+                 C1 b 5-9
+                 B1 c 6-8
+                 C1 r 10-11 x=2
+                 C1 r 12-13 y=_
+                 C1 c 14-15";
+    check(SNAPSHOT, trace, "read-skew C1.2 Snapshot C1.0");
+    check(SNAPSHOT, &trace.replace("x=2\n                 C1 r", "x=_\n                 C1 r"), "");
+}
+
+#[test]
+fn uncommitted_aborted_and_intermediate_writes_are_not_seen() {
+    check(
+        STATEMENT,
+        "A1 w 0-1 x=1\nB1 r 2-3 x=1\nA1 c 4-5",
+        "dirty-read B1.1 WroteWhatWasRead A1.1 EndOfWriter A1.2",
+    );
+    check(
+        STATEMENT,
+        "A1 w 0-1 x=1\nA1 a 2-3\nB1 r 4-5 x=1",
+        "aborted-read B1.1 WroteWhatWasRead A1.1",
+    );
+    check(
+        STATEMENT,
+        "A1 w 0-1 x=1\nA1 w 2-3 x=2\nA1 c 4-5\nB1 r 6-7 x=1",
+        "intermediate-read B1.1 WroteWhatWasRead A1.1",
+    );
+    check(STATEMENT, "B1 r 6-7 x=1", "unexplained-read B1.1");
+    check(STATEMENT, "A1 w 0-1 x=1\nA1 r 2-3 x=_", "own-write-missed A1.2 Replaced A1.1");
+    check(STATEMENT, "A1 r 0-1 x=1\nA1 w 2-3 x=1", "future-read A1.1 WroteWhatWasRead A1.2");
+}
+
+#[test]
+fn a_commit_without_an_answer_may_be_seen_from_then_on_and_not_again_unseen() {
+    check(STATEMENT, "A1 w 0-1 x=1\nA1 ? 2-\nB1 r 4-5 x=1", "");
+    check(STATEMENT, "A1 w 0-1 x=1\nA1 ? 2-\nB1 r 4-5 x=_", "");
+    check(STATEMENT, "A1 w 0-1 x=1\nA1 ? 2-\nB1 r 4-5 x=_\nB1 r 6-7 x=1", "");
+    let unseen = "A1 w 0-1 x=1\nA1 ? 2-\nB1 r 4-5 x=1\nB1 r 6-7 x=_";
+    check(STATEMENT, unseen, "stale-read B1.2 Replaced A1.1 EndOfReplacer A1.2");
+}
+
+#[test]
+fn locks_exclude_or_order() {
+    let locks = Profile { locks: Locks::Writes, ..Profile::NONE };
+    let trace = "A1 w 0-1 x=1
+                 B1 w 2-3 x=2
+                 A1 c 4-5
+                 B1 c 6-7";
+    check(locks, trace, "lock-violation B1.1 OtherLock A1.1 EndOfOther A1.2");
+    check(locks, &trace.replace("B1 w 2-3", "B1 w 2-4"), "");
+    check(
+        locks,
+        &trace.replace("A1 w", "A1 l"),
+        "lock-violation B1.1 OtherLock A1.1 EndOfOther A1.2",
+    );
+    check(locks, &trace.replace("A1 w", "A1 r"), "");
+    let reads = Profile { locks: Locks::ReadsAndWrites, ..Profile::NONE };
+    check(
+        reads,
+        &trace.replace("A1 w", "A1 r"),
+        "lock-violation B1.1 OtherLock A1.1 EndOfOther A1.2",
+    );
+}
+
+/// Commits overlap, but B waited for A's lock: from then on B's version is the last.
+#[test]
+fn an_order_of_locks_decides_what_a_later_read_must_see() {
+    let profile = Profile { locks: Locks::Writes, ..STATEMENT };
+    let trace = "A1 w 0-1 x=1
+                 B1 w 2-6 x=2
+                 A1 c 4-9
+                 B1 c 7-8
+                 C1 r 10-11 x=1";
+    check(STATEMENT, trace, "");
+    check(profile, trace, "stale-read C1.1 WroteWhatWasRead A1.1 Replaced B1.1");
+}
+
+#[test]
+fn of_two_concurrent_updaters_one_is_refused() {
+    let trace = "A1 b 0-1
+                 B1 b 2-3
+                 A1 w 4-5 x=1
+                 A1 c 6-7
+                 B1 w 8-9 x=2
+                 B1 c 10-11";
+    check(SNAPSHOT, trace, "lost-update B1.1 OtherWrite A1.1 EndOfOther A1.2 Snapshot B1.0");
+    check(SNAPSHOT, &trace.replace("B1 c", "B1 a"), "");
+    check(SNAPSHOT, &trace.replace("B1 b 2-3", "B1 b 2-6"), "");
+    check(STATEMENT, trace, "");
+}
+
+/// Where rows are written as they are, the other column is read as of the write.
+#[test]
+fn a_row_that_was_written_as_it_is_is_read_as_of_the_write() {
+    let trace = "A1 w 0-1 x.a=1 x.b=1
+                 A1 c 2-3
+                 B1 r 4-5 x.b=1
+                 C1 w 6-7 x.b=2
+                 C1 c 8-9
+                 B1 w 10-11 x.a=5
+                 B1 r 12-13 x.b=2
+                 B1 c 14-15";
+    let current = Profile {
+        reads: Reads::FirstRead,
+        dml: Dml::Current,
+        locks: Locks::Writes,
+        ..Profile::NONE
+    };
+    check(current, trace, "");
+    check(
+        Profile { dml: Dml::Snapshot, ..current },
+        trace,
+        "future-read B1.3 Snapshot B1.1 WroteWhatWasRead C1.1 EndOfWriter C1.2",
+    );
+}
+
+const SKEW: &str = "A1 b 0-1
+                    B1 b 2-3
+                    A1 r 4-5 x=_
+                    B1 r 6-7 y=_
+                    A1 w 8-9 y=1
+                    B1 w 10-11 x=1
+                    A1 c 12-13
+                    B1 c 14-15";
+
+#[test]
+fn write_skew_is_a_cycle_a_dangerous_structure_and_fails_validation() {
+    let certified = |certifier| Profile { certifier, ..SNAPSHOT };
+    check(certified(Certifier::None), SKEW, "");
+    check(certified(Certifier::Cycles), SKEW, "serialization-cycle B1.3 Next A1.3");
+    let both = "failed-validation B1.3 Next A1.3\nserialization-cycle B1.3 Next A1.3";
+    let structure = "serialization-cycle B1.3 Next A1.3";
+    check(certified(Certifier::DangerousStructure), SKEW, structure);
+    let found = told(&verify(&parse(SKEW), certified(Certifier::Validation)));
+    assert!(found == format!("{both}\n") || found == format!("{structure}\n"), "{found}");
+}
+
+/// A → B → C, no cycle: B could have come between. The database must refuse it all the same,
+/// unless A only reads and began before C committed.
+#[test]
+fn a_dangerous_structure_without_a_cycle_is_found() {
+    let trace = "A1 b 0-1
+                 B1 b 2-3
+                 C1 b 4-5
+                 B1 r 6-7 z=_
+                 C1 w 8-9 z=1
+                 C1 c 10-11
+                 A1 r 12-13 y=_
+                 A1 w 14-15 a=1
+                 B1 w 16-17 y=1
+                 B1 c 18-19
+                 A1 c 20-21";
+    let profile = Profile { certifier: Certifier::DangerousStructure, ..SNAPSHOT };
+    check(profile, trace, "dangerous-structure A1.3 Next B1.3 Next C1.2");
+    check(profile, &trace.replace("A1 w 14-15 a=1", ""), "");
+    check(Profile { certifier: Certifier::Cycles, ..profile }, trace, "");
+}
+
+#[test]
+fn drift_widens_every_interval() {
+    let trace = parse("A1 w 0-1 x=1\nA1 c 2-3\nB1 w 4-5 x=2\nB1 c 6-7\nC1 r 9-10 x=1\nC1 c 12-13");
+    let findings = |drift: Time| {
+        let mut verifier = Verifier::new(STATEMENT, Options { drift, ..OPTIONS });
+        verifier.take(&trace, NEVER);
+        verifier.finish();
+        verifier.take_findings().len()
+    };
+    assert_eq!([findings(0), findings(1)], [1, 0]);
+}
+
+#[test]
+fn what_a_client_that_is_set_aside_may_have_written_is_not_held_against_anybody() {
+    let mut verifier = Verifier::new(STATEMENT, OPTIONS);
+    verifier.take(&parse("A1 w 0-1 x=1\nB1 b 0-1"), 2);
+    verifier.set_aside(ClientId(0));
+    verifier.take(&parse("B1 r 10-11 x=9\nB1 r 12-13 x=1"), 20);
+    assert_eq!(verifier.take_findings(), []);
+    assert_eq!(verifier.counters().unchecked, 2);
+    verifier.readmit(ClientId(0));
+    verifier.take(&parse("B1 r 20-21 x=1\nB1 r 22-23 x=9"), 30);
+    assert_eq!(told(&verifier.take_findings()), "unexplained-read B1.4\n");
+}
+
+#[test]
+fn events_that_contradict_their_transaction_are_counted() {
+    let mut verifier = Verifier::new(STATEMENT, OPTIONS);
+    verifier.take(&parse("A1 w 0-1 x=1\nA1 c 2-3\nA1 w 4-5 x=7\nA2 b 6-7\nA3 b 8-9"), 10);
+    verifier.take(&parse("A3 r 5-6 x=7"), 20);
+    verifier.finish();
+    let disorder = verifier.counters().disorder;
+    assert_eq!((disorder.after_end, disorder.unended, disorder.late), (1, 1, 1));
+    assert_eq!(verifier.take_findings(), []);
+}
+
+#[test]
+fn without_an_initial_state_first_reads_are_taken_for_it() {
+    let options = Options { unwritten: None, ..OPTIONS };
+    let mut verifier = Verifier::new(STATEMENT, options);
+    verifier.take(&parse("A1 r 0-1 x=5\nA1 r 2-3 x=5\nA1 r 4-5 x=6"), NEVER);
+    verifier.finish();
+    assert_eq!(told(&verifier.take_findings()), "unexplained-read A1.3\n");
+    assert_eq!(verifier.counters().unchecked, 1);
+}
+
+/// One round of a long run: each client replaces what it wrote in the round before.
+fn round(number: i64) -> Batch {
+    let mut batch = Batch::default();
+    for client in 0..4_u8 {
+        let (name, now) = (char::from(b'A' + client), number * 100 + i64::from(client) * 10);
+        let seen = if number == 0 { "_".to_owned() } else { (number - 1).to_string() };
+        let [a, b, c, d, e, f, g] = [1, 2, 3, 4, 5, 6, 7].map(|later| now + later);
+        let own = parse(&format!(
+            "{name}{number} b {now}-{a}
+             {name}{number} r {b}-{c} x={seen}
+             {name}{number} w {d}-{e} x={number}
+             {name}{number} c {f}-{g}"
+        ));
+        for event in &own.events {
+            let item = u32::from(client);
+            let cells = own.cells_of(event).iter();
+            let cells: Vec<Cell> = cells.map(|cell| Cell { item, row: item, ..*cell }).collect();
+            batch.push(*event, &cells);
+        }
+    }
+    batch
+}
+
+#[test]
+fn memory_follows_what_is_open_and_not_what_has_passed() {
+    for certifier in [Certifier::None, Certifier::Cycles, Certifier::Validation] {
+        let profile = Profile { certifier, locks: Locks::Writes, ..SNAPSHOT };
+        let mut verifier = Verifier::new(profile, OPTIONS);
+        let mut most = [0; 4];
+        for number in 0..2000 {
+            verifier.take(&round(number), number * 100 + 99);
+            let now = verifier.counters();
+            let kept = [now.versions, now.txns, now.row_uses, now.graph_edges];
+            most = std::array::from_fn(|place| kept[place].max(most[place]));
+        }
+        verifier.finish();
+        assert_eq!(told(&verifier.take_findings()), "", "{certifier:?}");
+        let limits = [24, 12, 12, 24];
+        assert!((0..4).all(|place| most[place] <= limits[place]), "{certifier:?}: {most:?}");
+    }
+}
+
+/// The second of two updates is not read: no cycle, and yet no placement explains it
+/// [Li et al., ICDE 2024, §VI-F].
+#[test]
+fn the_inconsistent_read_of_the_paper_is_found_though_nothing_forms_a_cycle() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../corpus/papers/leopard/section-6f-inconsistent-read.txt");
+    let input = format::open(&path).expect("the corpus");
+    let (history, _) =
+        format::read_detected(input, format::ReadOptions::default()).expect("a history");
+    let traced = from_history(&history).expect("times");
+    let options = Options { unwritten: Some(traced.unwritten), ..OPTIONS };
+    for profile in [STATEMENT, Profile { certifier: Certifier::Cycles, ..SNAPSHOT }] {
+        let mut verifier = Verifier::new(profile, options);
+        traced.initial.iter().for_each(|&cell| verifier.initial(cell));
+        verifier.take(&traced.batch, NEVER);
+        verifier.finish();
+        let names: Vec<Name> =
+            verifier.take_findings().iter().map(|finding| finding.name).collect();
+        assert_eq!(names, [Name::StaleRead]);
+    }
+    let mut verifier = Verifier::new(
+        Profile { reads: Reads::Unchecked, certifier: Certifier::Cycles, ..Profile::NONE },
+        options,
+    );
+    verifier.take(&traced.batch, NEVER);
+    verifier.finish();
+    assert_eq!(verifier.take_findings(), []);
+}

@@ -1,0 +1,84 @@
+//! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
+
+use crate::notation::{lines, parse, show};
+use isolde::online::{Batch, ClientId, NEVER, Pipeline, PipelineOptions, Room};
+
+const A: ClientId = ClientId(0);
+const B: ClientId = ClientId(1);
+
+/// What leaves, without its times being told again.
+fn drain(pipeline: &mut Pipeline) -> (String, i64) {
+    let mut batch = Batch::default();
+    let watermark = pipeline.drain(&mut batch);
+    (show(&batch), watermark)
+}
+
+fn open() -> Pipeline {
+    let options = PipelineOptions { buffered_max: 3, stall_after: 100 };
+    let mut pipeline = Pipeline::new(options);
+    pipeline.open(A, 0);
+    pipeline.open(B, 0);
+    pipeline
+}
+
+#[test]
+fn events_leave_in_the_order_in_which_they_were_sent() {
+    let mut pipeline = open();
+    let _ = pipeline.push(A, &parse("A1 b 1-2\nA1 w 5-6 u=1\nA1 c 9-10"));
+    assert_eq!(drain(&mut pipeline), (String::new(), 0));
+    let _ = pipeline.push(B, &parse("B1 b 3-4\nB1 r 7-8 u=1"));
+    assert_eq!(drain(&mut pipeline), (lines("A1 b 1-2\nB1 b 3-4\nA1 w 5-6 u=1"), 7));
+    pipeline.advance(B, 20);
+    assert_eq!(drain(&mut pipeline), (lines("B1 r 7-8 u=1"), 9));
+    pipeline.advance(A, 20);
+    assert_eq!(drain(&mut pipeline), (lines("A1 c 9-10"), 20));
+    assert_eq!(pipeline.buffered(), 0);
+}
+
+#[test]
+fn a_client_that_is_too_far_ahead_has_to_wait() {
+    let mut pipeline = open();
+    assert_eq!(pipeline.push(A, &parse("A1 b 1-2\nA1 w 5-6 u=1")), Room::Enough);
+    assert_eq!(pipeline.push(A, &parse("A1 c 9-10")), Room::Full);
+    pipeline.advance(B, 20);
+    drain(&mut pipeline);
+    assert_eq!(pipeline.room(A), Room::Enough);
+}
+
+#[test]
+fn a_stalled_client_is_reported_once_and_not_waited_for() {
+    let mut pipeline = open();
+    let _ = pipeline.push(B, &parse("B1 b 3-4"));
+    let _ = pipeline.push(A, &parse("A1 b 5-6\nA1 c 200-201"));
+    assert_eq!(drain(&mut pipeline).1, 200);
+    assert_eq!((pipeline.take_stalled(), pipeline.take_stalled()), (vec![B], vec![]));
+    let _ = pipeline.push(B, &parse("B1 w 7-8 u=1"));
+    assert_eq!(drain(&mut pipeline), (lines("B1 w 7-8 u=1"), 200));
+    assert_eq!(pipeline.take_returned(), []);
+    let _ = pipeline.push(B, &parse("B1 c 300-301"));
+    pipeline.advance(A, 310);
+    drain(&mut pipeline);
+    assert_eq!(pipeline.take_returned(), [B]);
+}
+
+#[test]
+fn a_client_that_dies_in_a_transaction_has_never_committed() {
+    let mut pipeline = open();
+    pipeline.close(B);
+    let _ = pipeline.push(A, &parse("A1 b 1-2\nA1 w 5-6 u=1"));
+    pipeline.close(A);
+    assert_eq!(drain(&mut pipeline), (lines("A1 b 1-2\nA1 w 5-6 u=1\nA1 a 6-"), NEVER));
+}
+
+#[test]
+fn clocks_that_step_and_repeated_events_are_counted_and_lose_nothing() {
+    let mut pipeline = open();
+    pipeline.close(B);
+    let _ = pipeline.push(A, &parse("A1 b 9-10\nA1 w 5-6 u=1\nA1 w 5-6 u=1\nA1 c 12-11"));
+    pipeline.close(A);
+    let (text, _) = drain(&mut pipeline);
+    assert_eq!(text, lines("A1 b 9-10\nA1 w 5-6 u=1\nA1 c 12-12"));
+    let disorder = pipeline.disorder();
+    assert_eq!((disorder.backwards, disorder.duplicates, disorder.inverted), (1, 1, 1));
+    assert_eq!(disorder.total(), 3);
+}

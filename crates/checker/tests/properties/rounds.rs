@@ -1,0 +1,206 @@
+//! Rounds of any size have the verdict of the whole history, for levels of real time.
+
+use crate::support::Random;
+use isolde::online::{
+    Batch, Cell, CellSpan, ClientId, Content, EXACT_LEVELS, Event, EventKind, Interval, NEVER,
+    Rounds, RoundsOptions, Time,
+};
+use isolde::{Check, Level, Limits, Verdict};
+use isolde_history::{History, HistoryBuilder, Index, OpKind, Outcome, TxnTimes, Value};
+
+const CLIENTS: u32 = 3;
+
+/// A transaction: the client, begin and end as intervals, how it ended, and what it did.
+struct Txn {
+    client: u32,
+    number: u64,
+    begin: Interval,
+    end: Interval,
+    kind: EventKind,
+    /// Whether it is a write, the item, the value; 0 is absent.
+    ops: Vec<(bool, u32, i64)>,
+}
+
+/// Clients of a store that does everything of a transaction at one instant, now and then with
+/// a read of something older. They pause often enough that sometimes nothing is open.
+fn random_txns(random: &mut Random, count: usize, wrong: usize) -> Vec<Txn> {
+    let mut free = [0; CLIENTS as usize];
+    let mut numbers = [0; CLIENTS as usize];
+    let mut versions: Vec<Vec<(Time, i64)>> = vec![vec![(0, 0)]; 4];
+    let mut planned: Vec<(Time, Txn)> = Vec::new();
+    let mut time = |from: Time, reach: usize| from + 1 + random.below(reach) as Time;
+    for _ in 0..count {
+        let client = (0..CLIENTS).min_by_key(|&client| free[client as usize]).expect("clients");
+        let start = time(free[client as usize], 30);
+        let begun = time(start, 6);
+        let ending = time(begun, 6);
+        let acts = time(ending, 4);
+        let ended = time(acts, 4);
+        free[client as usize] = ended;
+        numbers[client as usize] += 1;
+        let begin = Interval { invoked: start, completed: begun };
+        let end = Interval { invoked: ending, completed: ended };
+        let number = numbers[client as usize];
+        let kind = EventKind::Commit;
+        planned.push((acts, Txn { client, number, begin, end, kind, ops: Vec::new() }));
+    }
+    // The store acts in the order of instants.
+    planned.sort_by_key(|(acts, _)| *acts);
+    let mut value = 0;
+    for (acts, txn) in &mut planned {
+        match random.below(12) {
+            0 => txn.kind = EventKind::Abort,
+            1 => {
+                txn.kind = EventKind::Lost;
+                txn.end.completed = NEVER;
+            }
+            _ => {}
+        }
+        let has_effect =
+            txn.kind == EventKind::Commit || (txn.kind == EventKind::Lost && random.below(2) == 0);
+        let mut written: Vec<(u32, i64)> = Vec::new();
+        for _ in 0..=random.below(3) {
+            let item = random.below(4) as u32;
+            let known = &versions[item as usize];
+            if random.below(2) == 0 {
+                let own = written.iter().rev().find(|own| own.0 == item).map(|own| own.1);
+                let back = if random.below(wrong) == 0 { 1 + random.below(3) } else { 0 };
+                let seen = known[known.len().saturating_sub(1 + back)].1;
+                txn.ops.push((false, item, own.unwrap_or(seen)));
+            } else {
+                value += 1;
+                txn.ops.push((true, item, value));
+                written.push((item, value));
+            }
+        }
+        if has_effect {
+            for (item, value) in written {
+                versions[item as usize].push((*acts, value));
+            }
+        }
+    }
+    planned.into_iter().map(|(_, txn)| txn).collect()
+}
+
+fn whole(txns: &[Txn]) -> History {
+    let mut builder = HistoryBuilder::new();
+    let mut order: Vec<&Txn> = txns.iter().collect();
+    order.sort_by_key(|txn| txn.begin.invoked);
+    for txn in order {
+        // A client whose commit was not answered goes on with a new connection.
+        let session = if txn.kind == EventKind::Lost {
+            builder.new_session(Value::NIL)
+        } else {
+            let label = builder.values().unsigned(u64::from(txn.client));
+            builder.session(label)
+        };
+        let draft = builder.begin(session);
+        builder.outcome(
+            draft,
+            match txn.kind {
+                EventKind::Commit => Outcome::Committed,
+                EventKind::Abort => Outcome::Aborted,
+                _ => Outcome::Unknown,
+            },
+        );
+        builder.times(draft, TxnTimes { begin: txn.begin, commit: txn.end });
+        for &(is_write, item, value) in &txn.ops {
+            let name = builder.values().unsigned(u64::from(item));
+            let key = builder.key(name);
+            let value = if value == 0 { Value::NIL } else { builder.values().int(value) };
+            builder.op(if is_write { OpKind::Write } else { OpKind::Read }, key, value);
+        }
+    }
+    builder.finish("random").expect("a small history")
+}
+
+fn events(txns: &[Txn]) -> Batch {
+    let mut all: Vec<(Event, Vec<Cell>)> = Vec::new();
+    for txn in txns {
+        let mut event = |kind, interval, cells: Vec<Cell>| {
+            let client = ClientId(txn.client);
+            let event = Event { client, txn: txn.number, interval, kind, cells: CellSpan::NONE };
+            all.push((event, cells));
+        };
+        event(EventKind::Begin, txn.begin, Vec::new());
+        let inside = Interval { invoked: txn.begin.completed, completed: txn.end.invoked };
+        for &(is_write, item, value) in &txn.ops {
+            let content = if value == 0 { Content::ABSENT } else { Content::integer(value) };
+            let kind = if is_write { EventKind::Write } else { EventKind::Read };
+            event(kind, inside, vec![Cell { item, row: item, content }]);
+        }
+        event(txn.kind, txn.end, Vec::new());
+    }
+    all.sort_by_key(|(event, _)| event.interval.invoked);
+    let mut batch = Batch::default();
+    for (event, cells) in all {
+        batch.push(event, &cells);
+    }
+    batch
+}
+
+fn verdict_of_the_whole(history: &History, level: Level) -> &'static str {
+    let index = Index::new(history);
+    Check::new(history, &index, &Limits::NONE).decide(level).name()
+}
+
+/// The verdict of all rounds, and whether they are exact.
+fn verdict_of_rounds(batch: &Batch, level: Level, txns_min: usize) -> (&'static str, bool, usize) {
+    let options =
+        RoundsOptions { txns_min, txns_max: 1000, drift: 0, unwritten: Some(Content::ABSENT) };
+    let mut rounds = Rounds::new(level, options);
+    let mut one = Batch::default();
+    let mut carried = 0;
+    for event in &batch.events {
+        one.clear();
+        one.push(*event, batch.cells_of(event));
+        rounds.take(&one);
+        if rounds.is_due() {
+            let verdict = rounds.decide(&Limits::NONE).expect("small rounds");
+            carried = carried.max(rounds.counts().carried);
+            if let Verdict::Violated(_) = verdict {
+                return ("violated", true, carried);
+            }
+        }
+    }
+    let verdict = rounds.finish(&Limits::NONE).expect("small rounds");
+    (verdict.name(), rounds.counts().is_exact(), carried)
+}
+
+#[test]
+fn rounds_of_any_size_have_the_verdict_of_the_whole_history() {
+    let mut random = Random::new(7);
+    let (mut agreed, mut violated, mut inexact) = (0, 0, 0);
+    for number in 0..600 {
+        let wrong = [usize::MAX, 40, 12][number % 3];
+        let txns = random_txns(&mut random, 4 + number % 40, wrong);
+        let (history, batch) = (whole(&txns), events(&txns));
+        for level in EXACT_LEVELS {
+            let expected = verdict_of_the_whole(&history, level);
+            for txns_min in [1, 3, 10] {
+                let (found, is_exact, _) = verdict_of_rounds(&batch, level, txns_min);
+                let text = || isolde_history::format::to_text(&history);
+                if found == "violated" || is_exact {
+                    assert_eq!(found, expected, "{number} {level} {txns_min}\n{}", text());
+                    agreed += 1;
+                } else {
+                    inexact += 1;
+                }
+            }
+            violated += usize::from(expected == "violated");
+        }
+    }
+    assert!(violated > 100, "{violated}");
+    assert!(agreed > 10 * inexact, "{agreed} {inexact}");
+}
+
+#[test]
+fn what_is_carried_over_does_not_grow_with_the_history() {
+    let carried = |count| {
+        let txns = random_txns(&mut Random::new(3), count, usize::MAX);
+        verdict_of_rounds(&events(&txns), Level::StrictSerializable, 20).2
+    };
+    // Those of unknown outcome that nobody reads from are carried for ever.
+    let lost = |count: usize| count / 12;
+    assert!(carried(4000) < carried(400) + lost(4000) + 50, "{} {}", carried(4000), carried(400));
+}

@@ -1,0 +1,279 @@
+//! Where clients leave their events, and from where the watch takes them.
+//!
+//! Every client has an inbox of its own: a client and the watch share nothing but that, and
+//! the watch holds it only as long as it takes to put an empty batch in the place of a full
+//! one. Beside it stands a *bound*: nothing that the client has not left yet was sent before it.
+//!
+//! Invariant: a client leaves events before it raises the bound, and the watch looks at the
+//! bound before it takes events. So what the watch has not seen was sent after the bound it saw.
+
+use super::story::clean;
+use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Events that wait, in all inboxes and behind them, before clients are held back.
+const WAITING_MAX: usize = 1 << 19;
+/// Texts of contents that are remembered for messages.
+const CONTENTS_MAX: usize = 1 << 16;
+/// How often a client that is held back looks again.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// The client that is no client: the watch itself, whose bound holds the watermark back.
+pub(super) const KEEPER: ClientId = ClientId(0);
+
+/// All inboxes, and what clients share.
+pub(super) struct Hub {
+    catalogue: Mutex<Catalogue>,
+    clients: Mutex<Clients>,
+    /// Events in inboxes, and events that were taken from them and not verified yet.
+    left: AtomicUsize,
+    behind: AtomicUsize,
+    /// Messages that could not be read, and streams that ended with them.
+    pub(super) malformed: AtomicU64,
+    /// Connections that were turned away: wrong tokens, too many.
+    pub(super) refused: AtomicU64,
+    /// Answers that tell too little to be judged.
+    pub(super) untold: AtomicU64,
+    /// Times that a client was held back.
+    pub(super) held_back: AtomicU64,
+}
+
+#[derive(Default)]
+struct Clients {
+    names: Vec<String>,
+    open: Vec<Arc<Inbox>>,
+}
+
+/// What one client has left.
+pub(super) struct Inbox {
+    pub(super) id: ClientId,
+    bound: AtomicI64,
+    state: AtomicUsize,
+    queue: Mutex<Batch>,
+    is_held: AtomicBool,
+}
+
+/// How far a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// More may come.
+    Open,
+    /// It ended as it should.
+    Closed,
+    /// It ended, and some of what it did is missing.
+    Broken,
+}
+
+const STATES: [State; 3] = [State::Open, State::Closed, State::Broken];
+
+impl Hub {
+    pub(super) fn new() -> Hub {
+        let clients = Clients { names: vec!["the watch".into()], open: Vec::new() };
+        Hub {
+            catalogue: Mutex::new(Catalogue::new(CONTENTS_MAX)),
+            clients: Mutex::new(clients),
+            left: AtomicUsize::new(0),
+            behind: AtomicUsize::new(0),
+            malformed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
+            held_back: AtomicU64::new(0),
+        }
+    }
+
+    /// Names and ids.
+    pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.catalogue.lock().expect("nobody panics while naming")
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().expect("nobody panics while counting clients")
+    }
+
+    /// A new client, which sends nothing from before this time.
+    pub(super) fn open(self: &Arc<Self>, name: &str, from: Time) -> Producer {
+        let mut clients = self.clients();
+        let id = ClientId(clients.names.len() as u32);
+        clients.names.push(clean(name));
+        let inbox = Arc::new(Inbox {
+            id,
+            bound: AtomicI64::new(from),
+            state: AtomicUsize::new(0),
+            queue: Mutex::default(),
+            is_held: AtomicBool::new(false),
+        });
+        clients.open.push(Arc::clone(&inbox));
+        Producer { hub: Arc::clone(self), inbox, pending: Batch::default() }
+    }
+
+    /// What messages call a client.
+    pub(super) fn name(&self, client: ClientId) -> String {
+        self.clients().names.get(client.index()).cloned().unwrap_or_default()
+    }
+
+    /// How many clients there were, and how many are open.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let clients = self.clients();
+        (clients.names.len() - 1, clients.open.len())
+    }
+
+    /// The inboxes of clients that were open when this was last asked, or are now.
+    pub(super) fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        self.clients().open.clone()
+    }
+
+    /// This client is done with.
+    pub(super) fn forget(&self, client: ClientId) {
+        self.clients().open.retain(|inbox| inbox.id != client);
+    }
+
+    /// So many events were taken from inboxes and are not verified.
+    pub(super) fn behind(&self, count: usize) {
+        self.behind.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether so much waits that clients are held back.
+    pub(super) fn is_full(&self) -> bool {
+        let waiting = self.left.load(Ordering::Relaxed) + self.behind.load(Ordering::Relaxed);
+        waiting >= WAITING_MAX
+    }
+
+    /// Puts the events of an inbox into `batch`, which is empty.
+    pub(super) fn take(&self, inbox: &Inbox, batch: &mut Batch) {
+        let mut queue = inbox.queue.lock().expect("nobody panics while copying");
+        std::mem::swap(&mut *queue, batch);
+        drop(queue);
+        self.left.fetch_sub(batch.events.len(), Ordering::Relaxed);
+    }
+
+    /// Waits until there is room, or until nobody wants more.
+    pub(super) fn wait_for_room(&self, is_over: &AtomicBool) {
+        if !self.is_full() {
+            return;
+        }
+        self.held_back.fetch_add(1, Ordering::Relaxed);
+        while self.is_full() && !is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Inbox {
+    /// Nothing that was not left yet was sent before this. To be asked before [`Hub::take`].
+    pub(super) fn bound(&self) -> Time {
+        self.bound.load(Ordering::Acquire)
+    }
+
+    /// To be asked before [`Hub::take`], too: what came last is in it then.
+    pub(super) fn state(&self) -> State {
+        STATES[self.state.load(Ordering::Acquire)]
+    }
+
+    /// Whether the watch goes on without it.
+    pub(super) fn set_aside(&self) -> bool {
+        !self.is_held.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// The side of an inbox on which events are left. When it is dropped, the client is gone.
+pub(super) struct Producer {
+    hub: Arc<Hub>,
+    inbox: Arc<Inbox>,
+    pending: Batch,
+}
+
+impl Producer {
+    pub(super) fn id(&self) -> ClientId {
+        self.inbox.id
+    }
+
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Events that were not left yet.
+    pub(super) fn pending(&self) -> &[Event] {
+        &self.pending.events
+    }
+
+    /// Adds an event with these cells, to be left later.
+    pub(super) fn push(&mut self, event: Event, cells: &[Cell]) {
+        self.pending.push(event, cells);
+    }
+
+    /// Leaves everything. What follows is sent later than `bound`.
+    pub(super) fn publish(&mut self, bound: Time) {
+        if !self.pending.events.is_empty() {
+            self.hub.left.fetch_add(self.pending.events.len(), Ordering::Relaxed);
+            let mut queue = self.inbox.queue.lock().expect("nobody panics while copying");
+            if queue.events.is_empty() {
+                std::mem::swap(&mut *queue, &mut self.pending);
+            } else {
+                for event in &self.pending.events {
+                    queue.push(*event, self.pending.cells_of(event));
+                }
+            }
+            drop(queue);
+            self.pending.clear();
+        }
+        if bound != NEVER {
+            self.inbox.bound.fetch_max(bound, Ordering::AcqRel);
+        }
+    }
+
+    /// Ends the client.
+    pub(super) fn close(&mut self, state: State) {
+        let bound = self.inbox.bound();
+        self.publish(bound);
+        let place = STATES.iter().position(|&known| known == state).expect("a known state");
+        self.inbox.state.store(place, Ordering::Release);
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if self.inbox.state() == State::Open {
+            self.close(State::Closed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde::online::{CellSpan, EventKind, Interval};
+
+    #[test]
+    fn what_is_left_is_taken_once_with_a_bound_that_holds() {
+        let hub = Arc::new(Hub::new());
+        let mut producer = hub.open("a\nb", 5);
+        let event = |invoked| {
+            let interval = Interval { invoked, completed: invoked + 1 };
+            let (client, kind) = (producer_id(&hub), EventKind::Begin);
+            Event { client, txn: 1, interval, kind, cells: CellSpan::NONE }
+        };
+        let (first, second) = (event(10), event(20));
+        producer.push(first, &[]);
+        producer.publish(11);
+        producer.push(second, &[]);
+        producer.publish(7);
+        let inbox = Arc::clone(&hub.inboxes()[0]);
+        assert_eq!((inbox.bound(), inbox.state()), (11, State::Open));
+        let mut batch = Batch::default();
+        hub.take(&inbox, &mut batch);
+        assert_eq!(batch.events, [first, second]);
+        batch.clear();
+        hub.take(&inbox, &mut batch);
+        assert_eq!(batch, Batch::default());
+        drop(producer);
+        assert_eq!((inbox.state(), hub.counts()), (State::Closed, (1, 1)));
+        hub.forget(inbox.id);
+        assert_eq!((hub.name(inbox.id), hub.counts()), ("a\u{fffd}b".into(), (1, 0)));
+    }
+
+    fn producer_id(hub: &Hub) -> ClientId {
+        hub.inboxes()[0].id
+    }
+}

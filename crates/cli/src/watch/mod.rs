@@ -1,0 +1,416 @@
+//! `isolde watch`: verify a database while it runs.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
+//! | `listen.rs`, `protocol`, `stream.rs` | takes traces of others |
+//! | `file.rs` | takes traces from files |
+//! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
+//! | `hub.rs` | where all of them leave their events |
+//! | `monitor.rs` | takes the events, has them verified, tells what is found |
+//! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
+//! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
+
+mod complete;
+mod fence;
+mod file;
+mod hub;
+mod listen;
+mod monitor;
+mod opinion;
+mod page;
+mod profile;
+mod protocol;
+mod status;
+mod story;
+mod stream;
+mod tap;
+mod target;
+mod voice;
+mod window;
+
+use crate::exit::{Failure, Status};
+use crate::run::{self, faults};
+use crate::{limits, say, workload};
+use hub::Hub;
+use isolde::Level;
+use isolde::online::{Content, EXACT_LEVELS, Options, PipelineOptions, Time, Verifier};
+use isolde_drivers::DEFAULT_TARGET;
+use isolde_harness::{Address, Workload};
+use listen::{ListenAddress, Listener, parse_address};
+use monitor::{Clock, Completing, Monitor, Setting};
+use profile::NamedProfile;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stream::Saved;
+use tap::Tap;
+use voice::Voice;
+
+/// Options of `isolde watch`.
+#[derive(clap::Args, Clone)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// The database to drive and watch: a name or URL, as for `isolde run` [default: sqlite]
+    #[arg(conflicts_with_all = ["listen", "from"])]
+    target: Option<String>,
+    /// Watch what others send to this address instead: a port of this machine, ADDRESS:PORT, or
+    /// unix:PATH
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "from")]
+    listen: Option<ListenAddress>,
+    /// Watch traces or histories in files instead; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
+    /// The isolation setting, as the database calls it [default: what its users get]
+    #[arg(long, value_name = "NAME")]
+    isolation: Option<String>,
+    /// What the database is held to, such as postgres/serializable or snapshot-isolation
+    /// [default: what the target promises]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The same from a file of `name = value` lines
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    profile_file: Option<PathBuf>,
+    #[command(flatten)]
+    workload: workload::Arguments,
+    /// Clients take new keys after this many transactions
+    #[arg(long, value_name = "NUMBER")]
+    rotate: Option<u64>,
+    /// End after this long, such as 30s [default: with the transactions, else at Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    duration: Option<Duration>,
+    /// End with the first violation
+    #[arg(long)]
+    until_violation: bool,
+    #[command(flatten)]
+    faults: faults::Arguments,
+    /// Also write the history of a driven database to this file, as `isolde run` does
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Also write the traces that others send to this file
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    save: Option<PathBuf>,
+    /// Senders must know this
+    #[arg(long, value_name = "TEXT", requires = "listen", conflicts_with = "token_file")]
+    token: Option<String>,
+    /// Senders must know the first line of this file
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    token_file: Option<PathBuf>,
+    /// End after this many connections have ended
+    #[arg(long, value_name = "NUMBER", requires = "listen")]
+    connections: Option<usize>,
+    /// What rows hold that nobody has written: `absent`, or `unknown`, and then the first read
+    /// tells [default: absent for a driven database, else unknown]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    initial: Option<Initial>,
+    /// How far the clocks of clients may be apart, such as 5ms
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    clock_drift: Option<Duration>,
+    /// A client that stays behind the others for longer is set aside
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "10s")]
+    stall_after: Duration,
+    /// How much older than the latest events those of a new client may be
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "100ms")]
+    slack: Duration,
+    /// Also decide this level completely, in rounds: strict-serializable or
+    /// strong-snapshot-isolation
+    #[arg(long, value_name = "LEVEL", value_parser = parse_complete)]
+    complete: Option<Level>,
+    /// Show a live page and metrics on this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+    /// Write what happens to this file as lines of JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// The folder for histories around violations [default: one in isolde-watch]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Tell this many violations in full; the rest are counted
+    #[arg(long, value_name = "NUMBER", default_value = "10")]
+    explain: u64,
+    /// Say nothing but violations and the summary
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    resources: limits::Resources,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Initial {
+    Absent,
+    Unknown,
+}
+
+/// Between two instants at which no session is in a transaction.
+const FENCE_EVERY: Duration = Duration::from_secs(1);
+
+fn parse_complete(name: &str) -> Result<Level, String> {
+    let known = Level::parse(name).filter(|level| EXACT_LEVELS.contains(level));
+    known.ok_or_else(|| {
+        let names = EXACT_LEVELS.map(Level::name).join(" or ");
+        format!("expected {names}, found `{name}`")
+    })
+}
+
+const AFTER_HELP: &str = "\
+Exit status: 0 no violation, 1 violations, 2 nothing was verified or the watch ended early,
+3 bad usage or input.";
+
+const DEFAULT_PRESET: &str = "MTC";
+
+fn usage(message: &str) -> Failure {
+    Failure::Usage(format!("watch: {message}"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.resources.apply_threads();
+    let watch = Watch {
+        arguments,
+        hub: Arc::new(Hub::new()),
+        stop: run::interruption()?,
+        voice: Arc::new(Voice::new(arguments.quiet, arguments.events.as_deref())?),
+        status: Arc::default(),
+    };
+    if let Some(address) = &arguments.listen {
+        return watch.listen(address);
+    }
+    if !arguments.from.is_empty() {
+        return watch.files(&arguments.from);
+    }
+    watch.target(arguments.target.as_deref().unwrap_or(DEFAULT_TARGET))
+}
+
+struct Watch<'a> {
+    arguments: &'a Arguments,
+    hub: Arc<Hub>,
+    stop: Arc<AtomicBool>,
+    voice: Arc<Voice>,
+    status: Arc<Mutex<status::Status>>,
+}
+
+fn nanoseconds(duration: Duration) -> Time {
+    Time::try_from(duration.as_nanos()).unwrap_or(Time::MAX)
+}
+
+impl Watch<'_> {
+    /// The profile that was asked for, if one was.
+    fn asked_profile(&self) -> Result<Option<NamedProfile>, Failure> {
+        if let Some(path) = &self.arguments.profile_file {
+            return profile::from_file(path).map(Some);
+        }
+        let asked = self.arguments.profile.as_deref().map(profile::named);
+        asked.transpose().map_err(|message| usage(&message))
+    }
+
+    fn needed_profile(&self) -> Result<NamedProfile, Failure> {
+        self.asked_profile()?.ok_or_else(|| {
+            usage("expected --profile: what the database of these traces is held to")
+        })
+    }
+
+    /// What rows hold that nobody has written.
+    fn unwritten(&self, default: Initial) -> Option<Content> {
+        match self.arguments.initial.unwrap_or(default) {
+            Initial::Absent => Some(Content::ABSENT),
+            Initial::Unknown => None,
+        }
+    }
+
+    fn monitor(
+        &self,
+        title: String,
+        profile: &NamedProfile,
+        clock: Clock,
+        unwritten: Option<Content>,
+    ) -> Monitor {
+        {
+            let mut status = self.status.lock().expect("nobody else is there yet");
+            status.title = title;
+            status.profile.clone_from(&profile.name);
+        }
+        let drift = self.arguments.clock_drift.map_or(0, nanoseconds);
+        let verifier =
+            Verifier::new(profile.profile, Options { drift, unwritten, ..Options::default() });
+        let options = PipelineOptions {
+            stall_after: nanoseconds(self.arguments.stall_after),
+            ..PipelineOptions::default()
+        };
+        let setting = Arc::new(Setting {
+            hub: Arc::clone(&self.hub),
+            status: Arc::clone(&self.status),
+            voice: Arc::clone(&self.voice),
+            folder: self.folder(),
+            told_max: self.arguments.explain,
+            deviations: profile.deviations.clone(),
+            stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
+        });
+        let completing =
+            self.arguments.complete.map(|level| Completing { level, unwritten, drift });
+        Monitor::new(setting, clock, verifier, options, completing)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.arguments.output.clone().unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Path::new("isolde-watch").join(now.as_millis().to_string())
+        })
+    }
+
+    /// Watches while `feed` leaves events, and ends after it: what `feed` returned.
+    fn while_fed<T>(
+        &self,
+        monitor: Monitor,
+        feed: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let door = self.arguments.http.map(page::Door::open).transpose()?;
+        if let Some(door) = &door {
+            say(&format!("isolde: watch: live page at http://{}/", door.address));
+            if !door.address.ip().is_loopback() {
+                say("isolde: watch: other machines can see this page, there is no password");
+            }
+        }
+        let (are_sources_done, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let fed = std::thread::scope(|scope| {
+            if let Some(door) = &door {
+                scope.spawn(|| door.run(&self.status, &is_over));
+            }
+            let watching = scope.spawn(|| monitor.run(&are_sources_done));
+            let fed = feed();
+            are_sources_done.store(true, Ordering::Release);
+            let watched = watching.join();
+            is_over.store(true, Ordering::Relaxed);
+            watched.expect("the watch does not panic");
+            fed
+        });
+        let status = self.status.lock().expect("nobody else is there any more");
+        self.voice.end(&status)?;
+        fed
+    }
+
+    /// How the command ends.
+    fn outcome(&self, is_early: bool) -> Status {
+        let status = self.status.lock().expect("nobody else is there any more");
+        if status.violation_count() > 0 {
+            Status::Violated
+        } else if is_early || status.counters.operations == 0 {
+            Status::Unknown
+        } else {
+            Status::Satisfied
+        }
+    }
+
+    /// Drives a database and watches it.
+    fn target(&self, target: &str) -> Result<Status, Failure> {
+        let arguments = self.arguments;
+        let address = Address::parse(target).map_err(|message| usage(&message))?;
+        let preset = arguments.workload.preset_or(DEFAULT_PRESET);
+        let parameters = arguments.workload.applied_to(preset.parameters);
+        let workload = Workload::new(parameters, arguments.rotate)
+            .map_err(|error| usage(&error.to_string()))?;
+        let asked = self.asked_profile()?;
+        let mut database =
+            isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+        let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())
+            .map_err(|message| usage(&message))?;
+        let profile = match asked {
+            Some(profile) => profile,
+            None => {
+                profile::of(&address.scheme, &claim.isolation).map_err(|message| usage(&message))?
+            }
+        };
+        arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let fence: Arc<fence::Fence> = Arc::default();
+        let tap = Arc::new(Tap {
+            hub: Arc::clone(&self.hub),
+            is_over,
+            fence: Arc::clone(&fence),
+            voice: Arc::clone(&self.voice),
+        });
+        let log = Arc::new(target::log(arguments.log.as_deref(), Arc::clone(&tap))?);
+        target::prepare(database.as_mut(), &workload)?;
+        let clock = {
+            let log = Arc::clone(&log);
+            Clock::Read(Box::new(move || log.now()))
+        };
+        let title = format!("{} {}, {}", database.name(), database.version(), claim.isolation);
+        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Absent));
+        let driving = target::Driving {
+            claim: &claim,
+            workload: &workload,
+            faults: arguments.faults.plan(parameters.seed),
+            duration: arguments.duration,
+            is_counted: arguments.workload.is_counted(),
+            fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
+            stop: &self.stop,
+        };
+        let fed = self.while_fed(monitor, || Ok(driving.run(database.as_ref(), &log)));
+        let mut ended_by = fed?;
+        if let Err(failure) = database.clean_up() {
+            ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
+        }
+        if let Some(message) = &ended_by {
+            say(&format!("isolde: watch: {message}"));
+        }
+        Ok(self.outcome(ended_by.is_some()))
+    }
+
+    /// Watches what others send.
+    fn listen(&self, address: &ListenAddress) -> Result<Status, Failure> {
+        let profile = self.needed_profile()?;
+        let saved = match &self.arguments.save {
+            None => None,
+            Some(path) => Some(Arc::new(
+                Saved::create(path)
+                    .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
+            )),
+        };
+        let token = self.token()?;
+        let (listener, place) = Listener::bind(address, &self.hub, token.clone(), saved)?;
+        if listener.is_public() && token.is_none() {
+            say("isolde: watch: other machines can send traces, and there is no --token");
+        }
+        say(&format!("isolde: watch: listening on {place}"));
+        let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
+        let title = format!("traces sent to {place}");
+        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown));
+        let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
+        self.while_fed(monitor, || {
+            listener.run(&self.stop, deadline, self.arguments.connections);
+            Ok(())
+        })?;
+        Ok(self.outcome(false))
+    }
+
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.arguments.token_file else {
+            return Ok(self.arguments.token.clone());
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            usage(&format!("cannot read the token in {}: {error}", path.display()))
+        })?;
+        match text.lines().next().map(str::trim) {
+            Some(token) if !token.is_empty() => Ok(Some(token.to_owned())),
+            _ => Err(usage(&format!("expected a token in {}, found none", path.display()))),
+        }
+    }
+
+    /// Watches what is in files.
+    fn files(&self, paths: &[PathBuf]) -> Result<Status, Failure> {
+        let profile = self.needed_profile()?;
+        let files = file::open(paths, &self.hub, self.arguments.resources.memory_max())?;
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
+        let (unwritten, initial) = match &files {
+            file::Files::Traces(_) => (self.unwritten(Initial::Unknown), Vec::new()),
+            // A history says itself what its keys hold.
+            file::Files::History(recorded) => (Some(recorded.unwritten), recorded.initial.clone()),
+        };
+        let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten);
+        monitor.initial(&initial);
+        self.while_fed(monitor, || files.feed(&self.hub, &self.stop))?;
+        Ok(self.outcome(false))
+    }
+}

@@ -1,0 +1,409 @@
+//! The watch itself: takes events from all inboxes, has them verified, and tells what is found.
+
+use super::complete::complete;
+use super::hub::{Hub, KEEPER, State};
+use super::opinion::opinion;
+use super::status::{STORIES_MAX, Status, Told, memory};
+use super::story::Story;
+use super::voice::Voice;
+use super::window::Window;
+use isolde::Level;
+use isolde::online::{
+    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Time,
+    Verifier,
+};
+use isolde_history::History;
+use isolde_history::format;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The pause after a round in which nothing came.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How often the status is made.
+const STATUS_PAUSE: Duration = Duration::from_millis(100);
+/// Clients that hold up everything while inboxes are full, for so long, are set aside.
+const BLOCKED_MAX: Duration = Duration::from_secs(2);
+/// Batches that the complete checker may be behind.
+const BATCHES_MAX: usize = 4096;
+
+/// Whose time it is.
+pub(super) enum Clock {
+    /// The clock that clients use can be read.
+    Read(Box<dyn Fn() -> Time + Send>),
+    /// It is somewhere else. A client that connects may send events from so many nanoseconds
+    /// before the last ones.
+    Elsewhere { slack: Time },
+}
+
+/// What does not change while a watch goes on.
+pub(super) struct Setting {
+    pub(super) hub: Arc<Hub>,
+    pub(super) status: Arc<Mutex<Status>>,
+    pub(super) voice: Arc<Voice>,
+    /// Where windows are saved; created for the first.
+    pub(super) folder: PathBuf,
+    /// Violations that are told in full.
+    pub(super) told_max: u64,
+    /// What is documented, and no violation.
+    pub(super) deviations: Vec<KnownDeviation>,
+    /// Set by the first violation.
+    pub(super) stop_when_violated: Option<Arc<AtomicBool>>,
+}
+
+impl Setting {
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().expect("nobody panics while counting")
+    }
+}
+
+/// A history to be saved and judged.
+struct Part {
+    number: u64,
+    history: History,
+}
+
+/// See the file's first line.
+pub(super) struct Monitor {
+    setting: Arc<Setting>,
+    clock: Clock,
+    pipeline: Pipeline,
+    verifier: Verifier,
+    window: Window,
+    opened: HashSet<u32>,
+    batch: Batch,
+    merged: Batch,
+    /// The latest time that any client is known to have reached.
+    foremost: Time,
+    /// The first time of all, from which times are told.
+    origin: Option<Time>,
+    started: Instant,
+    moved: (Time, Instant),
+    rate: Rate,
+    violations: u64,
+    parts: Option<SyncSender<Part>>,
+    /// What the complete checker decides, and where it gets its events.
+    completing: Option<Completing>,
+    rounds: Option<SyncSender<Batch>>,
+}
+
+/// What the complete checker is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Completing {
+    pub(super) level: Level,
+    pub(super) unwritten: Option<Content>,
+    pub(super) drift: Time,
+}
+
+/// Operations a second, over the last seconds.
+struct Rate {
+    operations: u64,
+    at: Instant,
+    per_second: f64,
+}
+
+impl Monitor {
+    pub(super) fn new(
+        setting: Arc<Setting>,
+        clock: Clock,
+        verifier: Verifier,
+        options: PipelineOptions,
+        completing: Option<Completing>,
+    ) -> Monitor {
+        let mut pipeline = Pipeline::new(options);
+        pipeline.open(KEEPER, ALWAYS);
+        let now = Instant::now();
+        Monitor {
+            setting,
+            origin: matches!(clock, Clock::Read(_)).then_some(0),
+            clock,
+            pipeline,
+            verifier,
+            window: Window::default(),
+            opened: HashSet::new(),
+            batch: Batch::default(),
+            merged: Batch::default(),
+            foremost: ALWAYS,
+            started: now,
+            moved: (ALWAYS, now),
+            rate: Rate { operations: 0, at: now, per_second: 0.0 },
+            violations: 0,
+            parts: None,
+            completing,
+            rounds: None,
+        }
+    }
+
+    /// What items hold before everything.
+    pub(super) fn initial(&mut self, cells: &[Cell]) {
+        for cell in cells {
+            self.verifier.initial(*cell);
+        }
+    }
+
+    /// Watches until all sources are done, and everything that they left is verified.
+    pub(super) fn run(mut self, are_sources_done: &AtomicBool) {
+        let (sender, receiver) = sync_channel(16);
+        self.parts = Some(sender);
+        let setting = Arc::clone(&self.setting);
+        std::thread::scope(|scope| {
+            scope.spawn(|| judge(&setting, receiver));
+            if let Some(Completing { level, unwritten, drift }) = self.completing {
+                let (sender, receiver) = sync_channel(BATCHES_MAX);
+                self.rounds = Some(sender);
+                let setting = Arc::clone(&self.setting);
+                scope.spawn(move || complete(level, unwritten, drift, &setting, receiver));
+            }
+            let mut next = Instant::now();
+            loop {
+                let is_last = are_sources_done.load(Ordering::Acquire);
+                let count = self.round(is_last);
+                let now = Instant::now();
+                if now >= next || is_last {
+                    next = now + STATUS_PAUSE;
+                    self.count(now);
+                    self.setting.voice.tell(&self.setting.status());
+                }
+                if is_last {
+                    break;
+                }
+                if count == 0 {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            self.verifier.finish();
+            self.find();
+            // The others end when nobody can ask them any more.
+            (self.parts, self.rounds) = (None, None);
+        });
+        self.count(Instant::now());
+        self.setting.status().is_over = true;
+    }
+
+    /// Takes what there is, and has it verified: how many events.
+    fn round(&mut self, is_last: bool) -> usize {
+        // Before any inbox is looked at: a client that is not among them comes later.
+        let now = match &self.clock {
+            Clock::Read(now) => Some(now()),
+            Clock::Elsewhere { .. } => None,
+        };
+        for inbox in self.setting.hub.inboxes() {
+            if self.opened.insert(inbox.id.0) {
+                self.pipeline.open(inbox.id, inbox.bound());
+            }
+            let (bound, state) = (inbox.bound(), inbox.state());
+            self.setting.hub.take(&inbox, &mut self.batch);
+            let _ = self.pipeline.push(inbox.id, &self.batch);
+            self.batch.clear();
+            self.pipeline.advance(inbox.id, bound);
+            self.foremost = self.foremost.max(bound);
+            if state != State::Open {
+                self.pipeline.close(inbox.id);
+                self.setting.hub.forget(inbox.id);
+                self.opened.remove(&inbox.id.0);
+            }
+            if state == State::Broken {
+                self.verifier.set_aside(inbox.id);
+                let name = self.setting.hub.name(inbox.id);
+                self.setting.voice.note("lost", &format!("{name} ended within a transaction"));
+            }
+        }
+        match (now, &self.clock) {
+            _ if is_last => self.pipeline.close(KEEPER),
+            (Some(now), _) => self.pipeline.advance(KEEPER, now),
+            (None, Clock::Elsewhere { slack }) if self.foremost != ALWAYS => {
+                self.pipeline.advance(KEEPER, self.foremost.saturating_sub(*slack));
+            }
+            _ => {}
+        }
+        self.verify()
+    }
+
+    fn verify(&mut self) -> usize {
+        self.merged.clear();
+        let watermark = self.pipeline.drain(&mut self.merged);
+        self.unblock(watermark);
+        for client in self.pipeline.take_returned() {
+            self.verifier.readmit(client);
+            let name = self.setting.hub.name(client);
+            self.setting.voice.note("returned", &format!("{name} is back"));
+        }
+        for client in self.pipeline.take_stalled() {
+            self.verifier.set_aside(client);
+            let name = self.setting.hub.name(client);
+            self.setting.voice.note("stalled", &format!("{name} has stalled, the others go on"));
+            self.setting.status().stalled.push(name);
+        }
+        if self.origin.is_none() {
+            self.origin = self.merged.events.first().map(|event| event.interval.invoked);
+        }
+        if let Some(rounds) = &self.rounds
+            && !self.merged.events.is_empty()
+        {
+            // A checker that is too slow holds up the watch, and that the clients.
+            let _ = rounds.send(self.merged.clone());
+        }
+        self.window.keep(&self.merged);
+        self.verifier.take(&self.merged, watermark);
+        let count = self.merged.events.len();
+        self.setting.hub.behind(self.pipeline.buffered());
+        self.find();
+        count
+    }
+
+    /// If clients are held back because others do not move, those are left behind.
+    fn unblock(&mut self, watermark: Time) {
+        if watermark > self.moved.0 || !self.setting.hub.is_full() {
+            self.moved = (watermark, Instant::now());
+            return;
+        }
+        if self.moved.1.elapsed() < BLOCKED_MAX {
+            return;
+        }
+        for inbox in self.setting.hub.inboxes() {
+            if inbox.bound() <= watermark && inbox.set_aside() {
+                self.pipeline.advance(inbox.id, self.foremost);
+                self.verifier.set_aside(inbox.id);
+                let name = self.setting.hub.name(inbox.id);
+                let text = format!("{name} holds up the others and is left behind");
+                self.setting.voice.note("stalled", &text);
+                self.setting.status().stalled.push(name);
+            }
+        }
+        self.moved.1 = Instant::now();
+    }
+
+    fn find(&mut self) {
+        for finding in self.verifier.take_findings() {
+            self.violations += 1;
+            self.found(&finding);
+        }
+    }
+
+    fn found(&mut self, finding: &Finding) {
+        let number = self.violations;
+        let setting = Arc::clone(&self.setting);
+        let documented = setting.deviations.iter().find(|known| known.name == finding.name);
+        {
+            let mut status = setting.status();
+            let status = &mut *status;
+            let counts = match documented {
+                Some(_) => &mut status.documented,
+                None => &mut status.violations,
+            };
+            *counts.entry(finding.name.name()).or_default() += 1;
+        }
+        if let (Some(stop), None) = (&setting.stop_when_violated, documented) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if number > setting.told_max {
+            return;
+        }
+        let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        if let Some(known) = documented {
+            story
+                .reasons
+                .push(format!("this is documented, and counts as no violation: {}", known.text));
+        }
+        let text = story.to_text(number);
+        let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
+        // A closed pipe does not end a watch.
+        let _ = setting.voice.violation(&told, &text);
+        let mut status = setting.status();
+        if status.stories.len() < STORIES_MAX {
+            status.stories.push(told);
+        }
+        drop(status);
+        match self.window.around(finding, &setting.hub) {
+            Ok(history) => self.hand_over(Part { number, history }),
+            Err(error) => {
+                let text = format!("the history around it cannot be saved: {error}");
+                let _ = setting.voice.more(number, "window", &text);
+            }
+        }
+    }
+
+    /// Hands a part to the judge, who may be busy: then it is not judged, and that is said.
+    fn hand_over(&mut self, part: Part) {
+        let Some(parts) = &self.parts else { return };
+        match parts.try_send(part) {
+            Ok(()) => {}
+            Err(TrySendError::Full(part) | TrySendError::Disconnected(part)) => {
+                let text = "the history around it was not saved, others are being judged";
+                let _ = self.setting.voice.more(part.number, "window", text);
+            }
+        }
+    }
+
+    /// Brings the status up to date.
+    fn count(&mut self, now: Instant) {
+        let counters = self.verifier.counters();
+        let elapsed = now.duration_since(self.rate.at);
+        if elapsed >= Duration::from_secs(1) {
+            #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
+            let done = (counters.operations - self.rate.operations) as f64;
+            let per_second = done / elapsed.as_secs_f64();
+            self.rate = Rate { operations: counters.operations, at: now, per_second };
+        }
+        let ahead = match &self.clock {
+            Clock::Read(now) => now(),
+            Clock::Elsewhere { .. } => self.foremost,
+        };
+        let watermark = self.pipeline.watermark();
+        let hub = &self.setting.hub;
+        let mut status = self.setting.status();
+        status.seconds = self.started.elapsed().as_secs_f64();
+        status.counters = counters;
+        let disorder = self.pipeline.disorder();
+        let total = &mut status.counters.disorder;
+        total.backwards += disorder.backwards;
+        total.inverted += disorder.inverted;
+        total.duplicates += disorder.duplicates;
+        total.late += disorder.late;
+        status.rate = self.rate.per_second;
+        status.lag = if watermark == NEVER || watermark == ALWAYS || ahead == ALWAYS {
+            0.0
+        } else {
+            Duration::from_nanos(ahead.saturating_sub(watermark).max(0).unsigned_abs())
+                .as_secs_f64()
+        };
+        status.waiting = self.pipeline.buffered();
+        (status.clients, status.clients_open) = hub.counts();
+        status.malformed = hub.malformed.load(Ordering::Relaxed);
+        status.refused = hub.refused.load(Ordering::Relaxed);
+        status.untold = hub.untold.load(Ordering::Relaxed);
+        status.held_back = hub.held_back.load(Ordering::Relaxed);
+        status.memory = memory();
+    }
+}
+
+/// Saves parts and asks for second opinions, one after another.
+fn judge(setting: &Setting, parts: Receiver<Part>) {
+    // Checking would take every core from the clients.
+    let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
+    for Part { number, history } in parts {
+        let saved = save(setting, number, &history);
+        let text = match &saved {
+            Ok(path) => format!("the history around it is in {}", path.display()),
+            Err(error) => format!("the history around it cannot be saved: {error}"),
+        };
+        let _ = setting.voice.more(number, "window", &text);
+        let text = pool.install(|| opinion(&history)).to_text();
+        let _ = setting.voice.more(number, "opinion", &text);
+        let mut status = setting.status();
+        if let Some(told) = status.stories.iter_mut().find(|told| told.number == number) {
+            told.saved = saved.ok().map(|path| path.display().to_string());
+            told.opinion = Some(text);
+        }
+    }
+}
+
+fn save(setting: &Setting, number: u64, history: &History) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(&setting.folder)?;
+    let path = setting.folder.join(format!("violation-{number}.txt"));
+    std::fs::write(&path, format::to_text(history))?;
+    Ok(path)
+}

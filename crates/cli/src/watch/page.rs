@@ -1,0 +1,77 @@
+//! The live page and the metrics: `--http`.
+
+use super::status::Status;
+use crate::exit::Failure;
+use crate::http::{self, Answer};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const PAGE: &str = include_str!("../../../../web/watch.html");
+const SCRIPT: &str = include_str!("../../../../web/watch.js");
+const STYLE: &str =
+    concat!(include_str!("../../../../web/runs.css"), include_str!("../../../../web/watch.css"));
+
+/// Requests that are answered at the same time; more are turned away.
+const AT_ONCE_MAX: usize = 8;
+
+/// An open door for browsers.
+pub(super) struct Door {
+    listener: TcpListener,
+    pub(super) address: SocketAddr,
+}
+
+impl Door {
+    pub(super) fn open(address: SocketAddr) -> Result<Door, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::Usage(format!("watch: cannot listen on {address}: {error}"))
+        };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Door { listener, address })
+    }
+
+    /// Answers until the watch is over.
+    pub(super) fn run(&self, status: &Arc<Mutex<Status>>, is_over: &AtomicBool) {
+        let hosts = http::hosts(self.address);
+        let busy = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            while !is_over.load(Ordering::Relaxed) {
+                let Ok((stream, _)) = self.listener.accept() else {
+                    std::thread::sleep(Duration::from_millis(30));
+                    continue;
+                };
+                if busy.fetch_add(1, Ordering::Relaxed) >= AT_ONCE_MAX {
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                let (busy, hosts) = (&busy, &hosts);
+                scope.spawn(move || {
+                    // A browser that went away wants no answer.
+                    let _ = serve(&stream, hosts, status);
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+    }
+}
+
+fn serve(stream: &TcpStream, hosts: &[String], status: &Arc<Mutex<Status>>) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    http::serve_one(stream, hosts, |path| {
+        let now = || status.lock().expect("nobody panics while counting").clone();
+        match path {
+            "/" => Answer::html(PAGE.to_owned()),
+            "/watch.js" => Answer::of("text/javascript; charset=utf-8", SCRIPT.to_owned()),
+            "/watch.css" => Answer::of("text/css; charset=utf-8", STYLE.to_owned()),
+            "/status.json" => Answer::of("application/json", now().to_json().to_string()),
+            "/metrics" => {
+                Answer::of("text/plain; version=0.0.4; charset=utf-8", now().to_metrics())
+            }
+            "/favicon.ico" => Answer::refusal("204 No Content", ""),
+            _ => Answer::refusal("404 Not Found", "there is /, /status.json and /metrics"),
+        }
+    })
+}

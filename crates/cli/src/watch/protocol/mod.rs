@@ -1,0 +1,238 @@
+//! Traces of others, as lines of JSON or as binary frames: `docs/formats/trace.md`.
+//!
+//! [`Decoder`] takes bytes as they come and tells a [`Sink`] what they say. It holds at
+//! most one message that is not whole yet, and no more of that than has arrived, whatever
+//! length the message claims to have.
+
+mod binary;
+mod json;
+pub(super) mod write;
+
+use isolde_history::{Interval, NEVER, Time};
+
+/// How long one message may be.
+pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Rows of one message.
+pub(super) const ROWS_MAX: usize = 1 << 16;
+/// How a stream of frames begins.
+const BINARY_HEAD: &[u8; 8] = b"ISOLDET1";
+/// The version of both.
+pub(super) const VERSION: u32 = 1;
+
+/// Whether a file begins like a trace.
+pub(super) fn is_trace(head: &[u8]) -> bool {
+    let line = head.trim_ascii_start();
+    head.starts_with(BINARY_HEAD) || line.starts_with(b"{\"isolde\"")
+}
+
+/// A key, a value or the name of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scalar<'a> {
+    /// Nothing is there.
+    Absent,
+    Integer(i64),
+    Text(&'a str),
+}
+
+/// What an operation saw or left in a row, or in one column of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row<'a> {
+    pub(super) table: &'a str,
+    pub(super) key: Scalar<'a>,
+    pub(super) column: Option<&'a str>,
+    pub(super) value: Scalar<'a>,
+}
+
+/// What can happen in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Begin,
+    Read,
+    LockingRead,
+    Write,
+    Commit,
+    Abort,
+    Lost,
+}
+
+impl Kind {
+    /// As messages call them; the binary number of each is its place here and
+    /// [`binary::EVENTS`].
+    pub(super) const ALL: [(&'static str, Kind); 7] = [
+        ("begin", Kind::Begin),
+        ("read", Kind::Read),
+        ("lock", Kind::LockingRead),
+        ("write", Kind::Write),
+        ("commit", Kind::Commit),
+        ("abort", Kind::Abort),
+        ("lost", Kind::Lost),
+    ];
+
+    fn has_rows(self) -> bool {
+        matches!(self, Kind::Read | Kind::LockingRead | Kind::Write)
+    }
+}
+
+/// The first message of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello<'a> {
+    pub(super) client: Option<&'a str>,
+    pub(super) token: Option<&'a str>,
+}
+
+/// Who is told what a stream says. What it refuses ends the stream.
+pub(super) trait Sink {
+    /// The stream begins.
+    fn hello(&mut self, hello: Hello<'_>) -> Result<(), String>;
+
+    /// The number of the client of this name, which exists from now on.
+    fn client(&mut self, name: &str) -> Result<u32, String>;
+
+    /// Something happened.
+    fn event(
+        &mut self,
+        client: u32,
+        txn: u64,
+        kind: Kind,
+        interval: Interval,
+        rows: &[Row<'_>],
+    ) -> Result<(), String>;
+
+    /// Nothing of this client, or of all, will be sent for a time before this.
+    fn heartbeat(&mut self, client: Option<u32>, time: Time) -> Result<(), String>;
+
+    /// This client, or all, are done.
+    fn bye(&mut self, client: Option<u32>) -> Result<(), String>;
+}
+
+/// How a stream is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Binary,
+}
+
+/// The times of a stream in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unit(i64);
+
+impl Unit {
+    const ALL: [(&'static str, Unit); 4] =
+        [("ns", Unit(1)), ("us", Unit(1000)), ("ms", Unit(1_000_000)), ("s", Unit(1_000_000_000))];
+
+    fn time(self, number: i64) -> Result<Time, String> {
+        let time = number.checked_mul(self.0).filter(|&time| time != NEVER && time != Time::MIN);
+        time.ok_or_else(|| format!("expected a time in 64 bits of nanoseconds, found {number}"))
+    }
+
+    /// The interval of an event. The times of a clock that was set back are kept as they
+    /// are: whoever judges them counts them.
+    fn interval(self, invoked: i64, completed: Option<i64>) -> Result<Interval, String> {
+        let completed = completed.map_or(Ok(NEVER), |completed| self.time(completed))?;
+        Ok(Interval { invoked: self.time(invoked)?, completed })
+    }
+}
+
+/// Reads a stream. After an error it reads no more.
+pub(super) struct Decoder {
+    form: Option<Form>,
+    /// A message that is not whole yet.
+    pending: Vec<u8>,
+    messages: u64,
+    json: json::Reader,
+    binary: binary::Reader,
+}
+
+impl Decoder {
+    pub(super) fn new() -> Decoder {
+        Decoder {
+            form: None,
+            pending: Vec::new(),
+            messages: 0,
+            json: json::Reader::default(),
+            binary: binary::Reader::default(),
+        }
+    }
+
+    /// How the stream is written, once that is known.
+    pub(super) fn form(&self) -> Option<Form> {
+        self.form
+    }
+
+    /// Messages that the sink has taken.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Whether a message has begun and not ended.
+    pub(super) fn is_inside(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Takes the bytes that have arrived. The error says which message is wrong, what was
+    /// expected and what was found.
+    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
+        if self.pending.is_empty() {
+            let taken = self.take_whole(bytes, sink)?;
+            self.pending.extend_from_slice(&bytes[taken..]);
+        } else {
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.extend_from_slice(bytes);
+            let taken = self.take_whole(&pending, sink)?;
+            pending.drain(..taken);
+            self.pending = pending;
+        }
+        Ok(())
+    }
+
+    /// Takes the messages that are whole, and tells how many bytes they are.
+    fn take_whole(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, String> {
+        let mut at = 0;
+        let form = match self.form {
+            Some(form) => form,
+            None => match bytes {
+                _ if bytes.starts_with(BINARY_HEAD) => {
+                    at = BINARY_HEAD.len();
+                    *self.form.insert(Form::Binary)
+                }
+                _ if BINARY_HEAD.starts_with(bytes) => return Ok(0),
+                _ => *self.form.insert(Form::Json),
+            },
+        };
+        loop {
+            let rest = &bytes[at..];
+            let whole = match form {
+                Form::Json => line(rest),
+                Form::Binary => binary::frame(rest),
+            };
+            let number = self.messages + 1;
+            let place = |message: String| match form {
+                Form::Json => format!("line {number}: {message}"),
+                Form::Binary => format!("frame {number}: {message}"),
+            };
+            let Some((message, length)) = whole.map_err(place)? else { return Ok(at) };
+            let read = match form {
+                Form::Json => self.json.message(message, sink),
+                Form::Binary => self.binary.message(message, sink),
+            };
+            read.map_err(place)?;
+            self.messages += 1;
+            at += length;
+        }
+    }
+}
+
+/// The first line without its end, and its length with it.
+fn line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
+    let searched = &bytes[..bytes.len().min(MESSAGE_BYTES_MAX)];
+    match searched.iter().position(|&byte| byte == b'\n') {
+        Some(end) => Ok(Some((&bytes[..end], end + 1))),
+        None if bytes.len() >= MESSAGE_BYTES_MAX => {
+            Err(format!("expected at most {MESSAGE_BYTES_MAX} bytes, found a longer line"))
+        }
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

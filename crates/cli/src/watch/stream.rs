@@ -1,0 +1,262 @@
+//! One stream of traces, from a connection or a file: its clients, and what they did.
+
+use super::hub::{Hub, Producer, State};
+use super::protocol::{Hello, Kind, Row, Scalar, Sink, write};
+use isolde::online::{
+    ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// Clients of one stream.
+const CLIENTS_MAX: usize = 1 << 16;
+
+/// What is taken is written here before it is acknowledged.
+pub(super) struct Saved(Mutex<File>);
+
+impl Saved {
+    /// A new file.
+    pub(super) fn create(path: &std::path::Path) -> io::Result<Saved> {
+        let mut file = File::options().write(true).create_new(true).open(path)?;
+        file.write_all(write::head().as_bytes())?;
+        Ok(Saved(Mutex::new(file)))
+    }
+
+    fn append(&self, lines: &[u8]) -> io::Result<()> {
+        self.0.lock().expect("nobody panics while writing").write_all(lines)
+    }
+}
+
+/// A stream, as whoever reads it sees it.
+pub(super) struct Stream {
+    hub: Arc<Hub>,
+    token: Option<String>,
+    saved: Option<Arc<Saved>>,
+    numbers: HashMap<String, u32>,
+    clients: Vec<StreamClient>,
+    /// Clients with something to leave.
+    touched: Vec<u32>,
+    cells: Vec<Cell>,
+    /// What goes into the file.
+    lines: Vec<u8>,
+}
+
+struct StreamClient {
+    /// `None` once it is done.
+    producer: Option<Producer>,
+    /// Its name in the file, which is its own among all streams.
+    saved_as: String,
+    /// The transaction that has no end.
+    open: Option<u64>,
+    /// Nothing that follows was sent before this.
+    bound: Time,
+    is_touched: bool,
+}
+
+impl Stream {
+    pub(super) fn new(hub: &Arc<Hub>, token: Option<String>, saved: Option<Arc<Saved>>) -> Stream {
+        Stream {
+            hub: Arc::clone(hub),
+            token,
+            saved,
+            numbers: HashMap::new(),
+            clients: Vec::new(),
+            touched: Vec::new(),
+            cells: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Leaves everything for the watch, and writes it to the file: after that it may be
+    /// acknowledged.
+    pub(super) fn publish(&mut self) -> io::Result<()> {
+        if let Some(saved) = &self.saved
+            && !self.lines.is_empty()
+        {
+            saved.append(&self.lines)?;
+        }
+        self.lines.clear();
+        for client in self.touched.drain(..) {
+            let client = &mut self.clients[client as usize];
+            client.is_touched = false;
+            if let Some(producer) = &mut client.producer {
+                producer.publish(client.bound);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream is over. Who has not said goodbye within a transaction is lost: the commit
+    /// may have been sent.
+    pub(super) fn end(&mut self, is_whole: bool) {
+        for number in 0..self.clients.len() as u32 {
+            let client = &mut self.clients[number as usize];
+            if client.producer.is_some() {
+                let is_broken = client.open.is_some() || !is_whole;
+                self.close(number, if is_broken { State::Broken } else { State::Closed });
+            }
+        }
+    }
+
+    fn close(&mut self, number: u32, state: State) {
+        let client = &mut self.clients[number as usize];
+        let Some(mut producer) = client.producer.take() else { return };
+        if let Some(txn) = client.open.take() {
+            let interval = Interval { invoked: client.bound, completed: NEVER };
+            let (kind, cells) = (EventKind::Lost, CellSpan::NONE);
+            producer.push(Event { client: producer.id(), txn, interval, kind, cells }, &[]);
+            if self.saved.is_some() {
+                let name = &client.saved_as;
+                write::event(&mut self.lines, name, txn, Kind::Lost, interval, &[]);
+            }
+        }
+        if self.saved.is_some() {
+            write::bye(&mut self.lines, &client.saved_as);
+        }
+        producer.close(state);
+    }
+
+    fn touch(&mut self, number: u32) {
+        let client = &mut self.clients[number as usize];
+        if !std::mem::replace(&mut client.is_touched, true) {
+            self.touched.push(number);
+        }
+    }
+}
+
+/// Whether two texts are equal, in a time that tells nothing of where they differ.
+fn is_same_secret(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut difference = one.len() ^ other.len();
+    for place in 0..other.len() {
+        let byte = one.get(place).copied().unwrap_or(0);
+        difference |= usize::from(byte ^ other[place]);
+    }
+    std::hint::black_box(difference) == 0
+}
+
+impl Sink for Stream {
+    fn hello(&mut self, hello: Hello<'_>) -> Result<(), String> {
+        match &self.token {
+            Some(token) if !is_same_secret(hello.token.unwrap_or(""), token) => {
+                Err("expected the token of this listener, found another or none".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn client(&mut self, name: &str) -> Result<u32, String> {
+        if let Some(&number) = self.numbers.get(name) {
+            return Ok(number);
+        }
+        if self.clients.len() == CLIENTS_MAX {
+            return Err(format!("expected at most {CLIENTS_MAX} clients in one stream"));
+        }
+        let number = self.clients.len() as u32;
+        let producer = self.hub.open(name, ALWAYS);
+        let saved_as = format!("{name} #{}", producer.id().0);
+        self.clients.push(StreamClient {
+            producer: Some(producer),
+            saved_as,
+            open: None,
+            bound: ALWAYS,
+            is_touched: false,
+        });
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    fn event(
+        &mut self,
+        client: u32,
+        txn: u64,
+        kind: Kind,
+        interval: Interval,
+        rows: &[Row<'_>],
+    ) -> Result<(), String> {
+        self.cells.clear();
+        if !rows.is_empty() {
+            let mut catalogue = self.hub.catalogue();
+            for row in rows {
+                let key = match row.key {
+                    Scalar::Integer(number) => Key::Number(number),
+                    Scalar::Text(text) => Key::Text(text),
+                    Scalar::Absent => return Err("expected the key of a row".into()),
+                };
+                let place = catalogue.place(row.table, key, row.column);
+                let content = match row.value {
+                    Scalar::Absent => Content::ABSENT,
+                    Scalar::Integer(number) => Content::integer(number),
+                    Scalar::Text(text) => catalogue.content(text),
+                };
+                self.cells.push(Cell { item: place.item, row: place.row, content });
+            }
+        }
+        let known = &mut self.clients[client as usize];
+        let Some(producer) = &mut known.producer else {
+            return Err("expected nothing more of a client that said goodbye".into());
+        };
+        let kind_there = match kind {
+            Kind::Begin => EventKind::Begin,
+            Kind::Read => EventKind::Read,
+            Kind::LockingRead => EventKind::LockingRead,
+            Kind::Write => EventKind::Write,
+            Kind::Commit => EventKind::Commit,
+            Kind::Abort => EventKind::Abort,
+            Kind::Lost => EventKind::Lost,
+        };
+        let cells = CellSpan::NONE;
+        let event = Event { client: producer.id(), txn, interval, kind: kind_there, cells };
+        producer.push(event, &self.cells);
+        known.open = (!kind_there.is_end()).then_some(txn);
+        let answered =
+            if interval.completed == NEVER { interval.invoked } else { interval.completed };
+        known.bound = known.bound.max(answered);
+        if self.saved.is_some() {
+            write::event(&mut self.lines, &known.saved_as, txn, kind, interval, rows);
+        }
+        self.touch(client);
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, client: Option<u32>, time: Time) -> Result<(), String> {
+        let numbers = match client {
+            Some(client) => client..client + 1,
+            None => 0..self.clients.len() as u32,
+        };
+        for number in numbers {
+            let known = &mut self.clients[number as usize];
+            known.bound = known.bound.max(time);
+            self.touch(number);
+        }
+        Ok(())
+    }
+
+    fn bye(&mut self, client: Option<u32>) -> Result<(), String> {
+        let numbers = match client {
+            Some(client) => client..client + 1,
+            None => 0..self.clients.len() as u32,
+        };
+        for number in numbers {
+            self.close(number, State::Closed);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_compared_whole() {
+        assert!(is_same_secret("abc", "abc"));
+        assert!(is_same_secret("", ""));
+        for other in ["", "ab", "abd", "abcd"] {
+            assert!(!is_same_secret("abc", other), "{other}");
+            assert!(!is_same_secret(other, "abc"), "{other}");
+        }
+    }
+}

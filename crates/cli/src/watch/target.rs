@@ -1,0 +1,94 @@
+//! A database that is driven and watched: as `isolde run` drives it, with a tap.
+
+use super::fence::Fence;
+use super::tap::Tap;
+use crate::exit::Failure;
+use crate::run::prefix;
+use isolde_harness::{Claim, Database, Drive, FaultPlan, Log, Needs, Progress, Workload};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A watch that no duration ends.
+const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// What is driven, and for how long.
+pub(super) struct Driving<'a> {
+    pub(super) claim: &'a Claim,
+    pub(super) workload: &'a Workload,
+    pub(super) faults: Option<FaultPlan>,
+    pub(super) duration: Option<Duration>,
+    /// Whether the number of transactions ends it.
+    pub(super) is_counted: bool,
+    /// Puts all sessions between transactions this often.
+    pub(super) fence: Option<(&'a Fence, Duration)>,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// The log, which the tap looks on at, and which is written if a path is given.
+pub(super) fn log(path: Option<&Path>, tap: Arc<Tap>) -> Result<Log, Failure> {
+    let log = match path {
+        None => Log::unwritten(),
+        Some(path) => Log::create(path)
+            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
+    };
+    Ok(log.observed_by(tap))
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::Usage(format!("watch: {message}"))
+}
+
+/// Creates what the workload needs.
+pub(super) fn prepare(database: &mut dyn Database, workload: &Workload) -> Result<(), Failure> {
+    let requests = workload.requests();
+    if let Some(kind) = requests.iter().find(|&&kind| !database.supports(kind)) {
+        let message =
+            format!("{} has no {}, which this workload needs", database.name(), kind.name());
+        return Err(usage(&message));
+    }
+    database.prepare(&Needs { prefix: prefix(), requests }).map_err(|failure| {
+        // Something may exist already.
+        let _ = database.clean_up();
+        usage(&failure.to_string())
+    })
+}
+
+impl Driving<'_> {
+    /// Drives until it ends: what ended it before its time, if anything did.
+    pub(super) fn run(mut self, database: &dyn Database, log: &Log) -> Option<String> {
+        let progress = Progress::default();
+        let endless = (!self.is_counted).then_some(ENDLESS);
+        let drive = Drive {
+            database,
+            claim: self.claim,
+            workload: self.workload,
+            log,
+            duration: self.duration.or(endless),
+            stop: self.stop,
+            progress: &progress,
+            evidence: None,
+        };
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let disturber = self.faults.take().map(|plan| {
+                let is_done = &is_done;
+                scope.spawn(move || plan.carry_out(database, log, is_done))
+            });
+            if let Some((fence, every)) = self.fence {
+                let is_done = &is_done;
+                scope.spawn(move || fence.keep(every, is_done));
+            }
+            let driven = drive.run();
+            is_done.store(true, Ordering::Relaxed);
+            let mut ended_by = driven.err().map(|error| error.to_string());
+            if let Some(thread) = disturber
+                && let (_, Err(failure)) = thread.join().expect("faults do not panic")
+            {
+                ended_by.get_or_insert_with(|| failure.to_string());
+            }
+            ended_by
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! `isolde watch`: files, the listener, and a database that is driven.
+
+use crate::support::Folder;
+use isolde_client::{Row, Trace};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+/// Two transfers, one after the other, and a read of what the first had replaced.
+const STALE: &str = r#"{"isolde":"trace 1","unit":"us"}
+{"client":"one"}
+{"client":"two"}
+{"client":"one","txn":1,"begin":[1,2]}
+{"client":"one","txn":1,"write":[3,4],"rows":[["accounts",5,"balance",100]]}
+{"client":"one","txn":1,"commit":[5,6]}
+{"client":"one","txn":2,"begin":[7,8]}
+{"client":"one","txn":2,"write":[9,10],"rows":[["accounts",5,"balance",90]]}
+{"client":"one","txn":2,"commit":[11,12]}
+{"client":"two","txn":1,"begin":[20,21]}
+{"client":"two","txn":1,"read":[22,23],"rows":[["accounts",5,"balance",100]]}
+{"client":"two","txn":1,"commit":[24,25]}
+{"bye":true}
+"#;
+
+#[test]
+fn a_stale_read_is_told_saved_and_judged_again() {
+    let folder = Folder::with(&[("stale.jsonl", STALE)]);
+    let run = folder
+        .isolde("watch --from stale.jsonl --profile snapshot-isolation --output found --quiet");
+    assert_eq!(run.status, 1, "{run:?}");
+    let told = run.stdout.lines().take(2).collect::<Vec<_>>().join("\n");
+    assert_eq!(
+        told,
+        "violation 1: stale-read (consistent-read)\n  two, transaction 1, read 100 in \
+         accounts/5/balance by operation 1 (0.000021 s to 0.000022 s), which had certainly been \
+         replaced before its snapshot."
+    );
+    assert!(run.stdout.contains("the history around it is in found/violation-1.txt"), "{run:?}");
+    assert!(run.stdout.contains("violated: strict-serializable (stale-read), "), "{run:?}");
+    let check = folder.isolde("check found/violation-1.txt --level strict-serializable --quiet");
+    assert_eq!(check.status, 1, "{check:?}");
+}
+
+#[test]
+fn the_nearest_trace_without_a_stale_read_is_clean() {
+    let fresh = STALE.replace(
+        "[22,23],\"rows\":[[\"accounts\",5,\"balance\",100]]",
+        "[22,23],\"rows\":[[\"accounts\",5,\"balance\",90]]",
+    );
+    let folder = Folder::with(&[("fresh.jsonl", &fresh)]);
+    let run = folder.isolde("watch --from fresh.jsonl --profile snapshot-isolation --quiet");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("  no violations\n"), "{run:?}");
+    assert!(!folder.path("isolde-watch").exists());
+}
+
+#[test]
+fn bad_files_and_usage_are_refused_with_their_place() {
+    let folder = Folder::with(&[("bad.jsonl", "{\"isolde\":\"trace 1\"}\n{\"raed\":1}\n")]);
+    let run = folder.isolde("watch --from bad.jsonl --profile snapshot-isolation --quiet");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.starts_with("isolde: bad.jsonl: record 2: line 2: expected a message"));
+    let run = folder.isolde("watch --from bad.jsonl");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("expected --profile"), "{run:?}");
+    let run = folder.isolde("watch --listen nowhere --profile snapshot-isolation");
+    assert_eq!(run.status, 3, "{run:?}");
+}
+
+#[test]
+fn a_driven_database_is_verified_by_its_mechanisms_and_completely() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde(
+        "watch sqlite --profile serializable --transactions 3000 --complete strict-serializable \
+         --log run.log --events events.jsonl --quiet",
+    );
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("committed 3000 "), "{run:?}");
+    assert!(run.stdout.contains("complete checker: strict-serializable, "), "{run:?}");
+    assert!(run.stdout.contains("all cuts exact"), "{run:?}");
+    let events = folder.read("events.jsonl");
+    let last: Value = serde_json::from_str(events.lines().last().expect("events")).expect("JSON");
+    assert_eq!((&last["event"], &last["committed"]), (&"end".into(), &3000.into()));
+    let check = folder.isolde("check run.log --level strict-serializable --quiet");
+    assert_eq!(check.status, 0, "{check:?}");
+}
+
+#[test]
+fn an_interrupted_watch_ends_with_its_summary() {
+    let folder = Folder::with(&[]);
+    let child = folder
+        .command("watch sqlite --quiet")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let id = child.id().to_string();
+    assert!(Command::new("/bin/kill").args(["-INT", &id]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("  no violations\n"), "{printed}");
+    assert!(printed.contains("kept in memory at the end: "), "{printed}");
+}
+
+#[test]
+fn a_recorded_history_is_a_trace() {
+    let folder = Folder::with(&[]);
+    let generate =
+        "gen --transactions 500 --isolation snapshot-isolation --times operations -o h.txt";
+    assert_eq!(folder.isolde(generate).status, 0);
+    let run = folder.isolde("watch --from h.txt --profile snapshot-isolation --quiet");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("committed 500 "), "{run:?}");
+    assert_eq!(folder.isolde("gen --transactions 10 -o untimed.txt").status, 0);
+    let run = folder.isolde("watch --from untimed.txt --profile snapshot-isolation");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("expected a history with times"), "{run:?}");
+}
+
+/// A watch that listens, and where.
+struct Listening {
+    child: Child,
+    address: String,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Listening {
+    fn start(folder: &Folder, options: &str) -> Listening {
+        let arguments = format!("watch --listen 0 --profile snapshot-isolation {options}");
+        let mut child = folder
+            .command(&arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("listening on ") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "it listens");
+        }
+        let address = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
+        Listening { child, address, stderr }
+    }
+
+    /// Sends bytes and returns the answers.
+    fn send(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        // What is refused early is not read to its end.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answers = String::new();
+        let _ = stream.read_to_string(&mut answers);
+        answers
+    }
+
+    /// What it printed, and how it ended.
+    fn end(mut self) -> (i32, String, String) {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).expect("text");
+        let output = self.child.wait_with_output().expect("it ends");
+        let printed = String::from_utf8(output.stdout).expect("UTF-8");
+        (output.status.code().expect("no signal"), printed, said)
+    }
+}
+
+#[test]
+fn a_listener_takes_what_it_can_read_and_says_what_it_cannot() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--token secret --connections 4 --save saved.jsonl");
+    let wrong = listening.send(b"{\"isolde\":\"trace 1\",\"token\":\"guess\"}\n");
+    let refusal =
+        "{\"error\":\"line 1: expected the token of this listener, found another or none\"}";
+    assert!(wrong.starts_with(refusal), "{wrong}");
+    let head = "{\"isolde\":\"trace 1\",\"token\":\"secret\",\"client\":\"c\"}\n";
+    let begin = "{\"txn\":1,\"begin\":[1,2]}\n";
+    let malformed = listening.send(format!("{head}{begin}nonsense\n").as_bytes());
+    assert!(malformed.contains("line 3: expected a message of a trace, found `nonsense`"));
+    assert!(malformed.ends_with("{\"taken\":2}\n"), "{malformed}");
+    let cut = listening.send(format!("{head}{begin}{{\"txn\":1").as_bytes());
+    assert!(cut.contains("expected its end, found the end of the connection"), "{cut}");
+    let write = "{\"txn\":1,\"write\":[3,4],\"rows\":[[\"t\",1,7]]}\n";
+    let taken = listening.send(format!("{head}{begin}{write}").as_bytes());
+    assert!(taken.ends_with("{\"taken\":3}\n"), "{taken}");
+    let (status, printed, said) = listening.end();
+    assert_eq!(status, 0, "{printed}{said}");
+    assert!(printed.contains("streams with messages that cannot be read: 2"), "{printed}");
+    assert!(printed.contains("connections turned away: 1"), "{printed}");
+    assert!(printed.contains("unknown 3 "), "{printed}");
+    assert!(said.contains("c ended within a transaction"), "{said}");
+    let saved = folder.read("saved.jsonl");
+    assert!(saved.contains("\"write\":[3,4],\"rows\":[[\"t\",1,7]]}"), "{saved}");
+    let again = folder.isolde("watch --from saved.jsonl --profile snapshot-isolation --quiet");
+    assert_eq!(again.status, 0, "{again:?}");
+}
+
+#[test]
+fn the_client_library_is_understood() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--token secret --connections 1");
+    let trace = Trace::connect(&*listening.address, Some("secret")).expect("it listens");
+    let mut one = trace.session("one").expect("a session");
+    let mut two = trace.session("two").expect("a session");
+    let row = |value: i64| [Row::new("t", 1).column("c").is(value)];
+    for value in 1..=50 {
+        let start = one.start();
+        one.begun(start).expect("sent");
+        one.wrote(one.start(), &row(value)).expect("sent");
+        one.before_commit().expect("sent");
+        one.committed(one.start()).expect("sent");
+        let seen = if value == 50 { 49 } else { value };
+        two.read(two.start(), &row(seen)).expect("sent");
+        two.committed(two.start()).expect("sent");
+    }
+    drop((one, two));
+    trace.finish().expect("all is acknowledged");
+    let (status, printed, _) = listening.end();
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.contains("two, transaction 50, read 49 in t/1/c by operation 1"), "{printed}");
+    assert!(printed.contains("committed 100 "), "{printed}");
+    assert!(printed.contains("violations: stale-read 1\n"), "{printed}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn the_example_in_python_is_understood() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/trace.py");
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: no python3");
+        return;
+    }
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--connections 1");
+    let output = Command::new("python3").args([script, &listening.address]).output();
+    let output = output.expect("python3 starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let (status, printed, _) = listening.end();
+    assert_eq!(status, 0, "{printed}");
+    assert!(printed.contains("committed 400 "), "{printed}");
+}
+
+#[test]
+fn a_page_and_metrics_tell_how_it_is_going() {
+    let folder = Folder::with(&[]);
+    let mut child = folder
+        .command("watch sqlite --profile serializable --duration 4s --http 127.0.0.1:0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.contains("http://") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "it listens");
+    }
+    let address = line.trim_end().trim_end_matches('/').rsplit('/').next().expect("an address");
+    let page = |path: &str| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer.split_once("\r\n\r\n").expect("a head").1.to_owned()
+    };
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(page("/").contains("<script src=\"/watch.js\">"));
+    assert!(page("/watch.js").contains("status.json"));
+    let status: Value = serde_json::from_str(&page("/status.json")).expect("JSON");
+    assert!(status["committed"].as_u64().expect("a number") > 0, "{status}");
+    let metrics = page("/metrics");
+    assert!(metrics.contains("isolde_transactions_total{outcome=\"committed\"} "), "{metrics}");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+}
