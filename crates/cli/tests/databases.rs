@@ -165,7 +165,7 @@ fn mariadb_tells_the_order_of_its_versions() {
     for (isolation, preset) in [
         ("read-committed", "MTC"),
         ("serializable", "BlindW-RW"),
-        ("repeatable-read-snapshot", "Range-IDH"),
+        ("repeatable-read-snapshot", "MTC"),
     ] {
         let found = run(
             &folder,

@@ -14,7 +14,9 @@ use std::sync::atomic::AtomicBool;
 /// A recorded run of so many transactions.
 fn recorded(mut database: Simulated, workload: &str, transactions: u32) -> History {
     let parameters = preset(workload).expect("a preset").parameters;
-    let parameters = Parameters { transactions, sessions: 4, ..parameters };
+    // Few keys, so that clients meet.
+    let keys = parameters.keys.min(if workload == "Range-IDH" { 20 } else { 1000 });
+    let parameters = Parameters { transactions, sessions: 4, keys, ..parameters };
     let workload = Workload::new(parameters, None).expect("a workload");
     let needs = Needs { prefix: "isolde_conditions_".to_owned(), requests: workload.requests() };
     database.prepare(&needs).expect("a store");
