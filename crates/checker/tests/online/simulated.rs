@@ -124,10 +124,9 @@ fn expected(bug: Bug) -> &'static [&'static str] {
         Bug::DirtyRead => {
             &["dirty-read", "aborted-read", "intermediate-read", "future-read", "read-skew"]
         }
-        Bug::Phantom
-        | Bug::PredicateManyPreceders
-        | Bug::PredicateWriteSkew
-        | Bug::LostInsert => &[],
+        Bug::Phantom | Bug::PredicateManyPreceders | Bug::PredicateWriteSkew | Bug::LostInsert => {
+            &[]
+        }
     }
 }
 
