@@ -28,7 +28,9 @@ fn random_txns(random: &mut Random, count: usize, wrong: usize) -> Vec<Txn> {
     let mut numbers = [0; CLIENTS as usize];
     let mut versions: Vec<Vec<(Time, i64)>> = vec![vec![(0, 0)]; 4];
     let mut planned: Vec<(Time, Txn)> = Vec::new();
-    let mut time = |from: Time, reach: usize| from + 1 + random.below(reach) as Time;
+    let mut time = |from: Time, reach: usize| {
+        from + 1 + Time::try_from(random.below(reach)).expect("a small number")
+    };
     for _ in 0..count {
         let client = (0..CLIENTS).min_by_key(|&client| free[client as usize]).expect("clients");
         let start = time(free[client as usize], 30);

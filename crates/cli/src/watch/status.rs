@@ -185,7 +185,8 @@ impl Status {
         match self.violation_count() {
             0 => text.push_str("  no violations\n"),
             _ => {
-                writeln!(text, "  violations: {}", named(&self.violations)).expect("a string grows")
+                let named = named(&self.violations);
+                writeln!(text, "  violations: {named}").expect("a string grows");
             }
         }
         text

@@ -130,9 +130,8 @@ impl Stream {
 fn is_same_secret(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut difference = one.len() ^ other.len();
-    for place in 0..other.len() {
-        let byte = one.get(place).copied().unwrap_or(0);
-        difference |= usize::from(byte ^ other[place]);
+    for (place, byte) in other.iter().enumerate() {
+        difference |= usize::from(byte ^ one.get(place).copied().unwrap_or(0));
     }
     std::hint::black_box(difference) == 0
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A watch that no duration ends.
-const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const ENDLESS: Duration = Duration::from_hours(24 * 36_500);
 
 /// What is driven, and for how long.
 pub(super) struct Driving<'a> {
