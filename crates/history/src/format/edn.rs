@@ -175,14 +175,10 @@ impl<'a> Scanner<'a> {
                     depth += 1;
                     nodes.push(Node::Open(Bracket::Vector, 1));
                     at += 1;
-                    // The two names that open most vectors of a history.
-                    let length = match bytes[at..] {
-                        [b':', b'r', b' ', ..] => 1,
-                        [b':', b'a', b'p', b'p', b'e', b'n', b'd', b' ', ..] => 6,
-                        _ => continue,
-                    };
-                    nodes.push(Node::Keyword(self.span(at + 1, at + 1 + length)));
-                    at += length + 2;
+                    if let Some(length) = common_name(&bytes[at..]) {
+                        nodes.push(Node::Keyword(self.span(at + 1, at + 1 + length)));
+                        at += length + 2;
+                    }
                 }
                 b']' => {
                     depth -= 1;
@@ -458,6 +454,16 @@ impl<'a> Scanner<'a> {
 }
 
 #[inline]
+/// The length of the name, if it is one of the two that open most vectors of a history.
+#[inline]
+fn common_name(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [b':', b'r', b' ', ..] => Some(1),
+        [b':', b'a', b'p', b'p', b'e', b'n', b'd', b' ', ..] => Some(6),
+        _ => None,
+    }
+}
+
 fn push<const KEEP: bool>(nodes: &mut Vec<Node>, node: Node) {
     if KEEP {
         nodes.push(node);
