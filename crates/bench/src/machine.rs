@@ -41,7 +41,7 @@ pub(crate) fn processor_time() -> Duration {
     // SAFETY: the pointer is to a timespec of our own.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(status, 0, "every thread has a clock");
-    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned() as u32)
 }
 
 fn field(file: &str, name: &str) -> Option<String> {

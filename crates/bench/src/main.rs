@@ -1,5 +1,5 @@
-//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `online` and `watch` write
-//! them down.
+//! Measurements of Isolde: `isolde-bench table`, `strong`, `runs`, `watch` and the others
+//! write them down.
 //!
 //! Programs are measured as their users run them, as processes, parsing included;
 //! other checkers are programs given by path. Stages inside the program are measured
@@ -14,6 +14,7 @@ mod runs;
 mod strong;
 mod table;
 mod watch;
+mod white_box;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +42,8 @@ enum Command {
     Online(online::Arguments),
     /// Watch a private `PostgreSQL` and write which dependencies are uncertain
     Watch(watch::Arguments),
+    /// Measure what orders and snapshots that a database tells are worth, and write the page
+    WhiteBox(white_box::Arguments),
     /// Read one history and do nothing with it; what `table` measures reading by
     Read {
         /// The history
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Runs(arguments) => runs::run(&arguments),
         Command::Online(arguments) => online::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),
     };
     match result {

@@ -65,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let _ = writeln!(
         page,
         "Written by `isolde-bench online` on {}. The workload is BlindW-RW+ with {} clients, made \
-         on the fly; its making is not counted. One core.\n",
+         on the fly; its making is not counted. \
+         Seconds are those of one processor.\n",
         machine::describe(),
         arguments.clients
     );

@@ -1,4 +1,4 @@
-//! `isolde-bench strong` and `online` run to their end, on histories too small to measure.
+//! Pages of `isolde-bench` are written to their end, on histories too small to measure.
 
 #![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 
@@ -56,6 +56,40 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
     // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 3 times
     // 2 sizes.
     assert_eq!(text.lines().filter(rows).count(), 5 + 24 + 16 + 6 + 6 + 6);
+}
+
+#[test]
+fn every_check_of_the_white_box_page_is_satisfied() {
+    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
+    let isolde = bench.with_file_name("isolde");
+    if !isolde.exists() {
+        eprintln!("skipped: no isolde beside isolde-bench");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("white-box");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    let page = folder.join("page.md");
+    let status = Command::new(bench)
+        .args(["white-box", "--scale", "100", "--runs", "1", "--timeout", "30s", "--isolde"])
+        .arg(&isolde)
+        .arg("--histories")
+        .arg(&folder)
+        .arg("--images")
+        .arg(&folder)
+        .arg("--output")
+        .arg(&page)
+        .status()
+        .expect("a program");
+    assert!(status.success(), "{status}; is isolde-cli built from the same tree?");
+    let text = fs::read_to_string(&page).expect("the page");
+    assert!(!text.contains("not decided") && !text.contains("not satisfied"), "{text}");
+    // Headers, two times three workloads, eight bars.
+    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 3 + 6 + 8);
+    for plot in ["white-box-orders.svg", "white-box-shares.svg"] {
+        let plot = fs::read_to_string(folder.join(plot)).expect("a plot");
+        assert!(plot.starts_with("<svg") && plot.ends_with("</svg>\n"), "{plot}");
+    }
 }
 
 #[test]

@@ -123,6 +123,14 @@ pub enum AnomalyKind {
     RealTimeAntiDependencyCycle,
     /// The same, with a read by condition (G2).
     PredicateAntiDependencyCycle,
+    /// By one condition a transaction both missed a change and saw it.
+    Phantom,
+    /// By one condition a transaction missed a change that it saw by another.
+    PredicateManyPreceders,
+    /// Each of two transactions missed what the other changed, one of them by condition.
+    PredicateWriteSkew,
+    /// Two transactions found a row missing, and both made it.
+    LostInsert,
     /// No order of versions explains the reads.
     NoVersionOrder,
     /// A value was seen before its writer was sent.
@@ -164,7 +172,7 @@ pub static FOUND_BY_READING: &[FoundByReading] = &[
 impl AnomalyKind {
     /// All of them.
     #[rustfmt::skip]
-    pub const ALL: [AnomalyKind; 42] = [
+    pub const ALL: [AnomalyKind; 46] = [
         AnomalyKind::ThinAirRead, AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead,
         AnomalyKind::FutureRead, AnomalyKind::NotMyOwnWrite, AnomalyKind::NotMyLastWrite,
         AnomalyKind::NonRepeatableRead, AnomalyKind::DuplicateWrite, AnomalyKind::DuplicateElements,
@@ -180,7 +188,9 @@ impl AnomalyKind {
         AnomalyKind::WriteSkew, AnomalyKind::ReadOnlyTransactionAnomaly,
         AnomalyKind::AntiDependencyCycle,
         AnomalyKind::SessionAntiDependencyCycle, AnomalyKind::RealTimeAntiDependencyCycle,
-        AnomalyKind::PredicateAntiDependencyCycle, AnomalyKind::NoVersionOrder,
+        AnomalyKind::PredicateAntiDependencyCycle, AnomalyKind::Phantom,
+        AnomalyKind::PredicateManyPreceders, AnomalyKind::PredicateWriteSkew,
+        AnomalyKind::LostInsert, AnomalyKind::NoVersionOrder,
         AnomalyKind::ReadBeforeWrite, AnomalyKind::StaleRead, AnomalyKind::CompareAndSetTwice,
         AnomalyKind::UnexplainedOperation,
     ];
@@ -225,6 +235,10 @@ impl AnomalyKind {
             AnomalyKind::SessionAntiDependencyCycle => "session-anti-dependency-cycle",
             AnomalyKind::RealTimeAntiDependencyCycle => "real-time-anti-dependency-cycle",
             AnomalyKind::PredicateAntiDependencyCycle => "predicate-anti-dependency-cycle",
+            AnomalyKind::Phantom => "phantom",
+            AnomalyKind::PredicateManyPreceders => "predicate-many-preceders",
+            AnomalyKind::PredicateWriteSkew => "predicate-write-skew",
+            AnomalyKind::LostInsert => "lost-insert",
             AnomalyKind::NoVersionOrder => "no-version-order",
             AnomalyKind::ReadBeforeWrite => "read-before-write",
             AnomalyKind::StaleRead => "stale-read",
@@ -245,8 +259,8 @@ impl AnomalyKind {
             AnomalyKind::RealTimeDirtyWrite => Some("G0-realtime"),
             AnomalyKind::ObservedTransactionVanishes => Some("OTV"),
             AnomalyKind::RealTimeCircularInformationFlow => Some("G1c-realtime"),
-            AnomalyKind::LostUpdate => Some("P4"),
-            AnomalyKind::ReadSkew => Some("G-single"),
+            AnomalyKind::LostUpdate | AnomalyKind::LostInsert => Some("P4"),
+            AnomalyKind::ReadSkew | AnomalyKind::Phantom => Some("G-single"),
             AnomalyKind::SessionReadSkew => Some("G-single-process"),
             AnomalyKind::RealTimeReadSkew | AnomalyKind::StaleRead => Some("G-single-realtime"),
             AnomalyKind::LongFork => Some("G-nonadjacent"),
@@ -257,7 +271,10 @@ impl AnomalyKind {
             | AnomalyKind::AntiDependencyCycle => Some("G2-item"),
             AnomalyKind::SessionAntiDependencyCycle => Some("G2-item-process"),
             AnomalyKind::RealTimeAntiDependencyCycle => Some("G2-item-realtime"),
-            AnomalyKind::PredicateAntiDependencyCycle => Some("G2"),
+            AnomalyKind::PredicateManyPreceders => Some("PMP"),
+            AnomalyKind::PredicateWriteSkew | AnomalyKind::PredicateAntiDependencyCycle => {
+                Some("G2")
+            }
             _ => None,
         }
     }

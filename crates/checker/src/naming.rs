@@ -11,7 +11,7 @@
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{History, OpId, OpKind, TxnId};
+use isolde_history::{History, KeyId, OpId, OpKind, TxnId};
 
 /// How often a cycle is turned until no edge of it says that something was overwritten.
 const TURNS_MAX: usize = 16;
@@ -224,7 +224,11 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
             AnomalyKind::SessionDirtyWrite,
             AnomalyKind::RealTimeDirtyWrite,
         ),
-        _ if is_plain && is_lost_update(&cycle.edges) => AnomalyKind::LostUpdate,
+        _ if is_plain && is_lost_update(&cycle.edges) => {
+            let is_insert = shape.by_condition && is_of_inserts(history, &cycle.edges);
+            if is_insert { AnomalyKind::LostInsert } else { AnomalyKind::LostUpdate }
+        }
+        1 if is_plain && shape.by_condition => seen_by_condition(history, &cycle.edges),
         1 if shape.edges == 2
             && cycle.edges.iter().any(|edge| matches!(edge.reason, Reason::RealTime)) =>
         {
@@ -236,6 +240,7 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
         _ if !shape.adjacent => {
             pick(AnomalyKind::LongFork, AnomalyKind::SessionLongFork, AnomalyKind::RealTimeLongFork)
         }
+        2 if shape.by_condition && shape.edges == 2 => AnomalyKind::PredicateWriteSkew,
         _ if shape.by_condition => AnomalyKind::PredicateAntiDependencyCycle,
         2 if shape.edges == 2 => AnomalyKind::WriteSkew,
         2 if is_plain && is_read_only_anomaly(history, &cycle.edges) => {
@@ -252,7 +257,12 @@ fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
 /// Two transactions, each of which precedes the other because of the same key, which
 /// both write.
 fn is_lost_update(edges: &[Edge]) -> bool {
-    let key = |edge: &Edge| match edge.reason {
+    edges.len() == 2 && key_of(&edges[0]).is_some() && key_of(&edges[0]) == key_of(&edges[1])
+}
+
+/// The key that an edge is about, whose writers it orders.
+fn key_of(edge: &Edge) -> Option<KeyId> {
+    match edge.reason {
         Reason::AntiDependency { key, .. }
         | Reason::FirstVersion { key, .. }
         | Reason::WritersApart { key, .. }
@@ -260,8 +270,47 @@ fn is_lost_update(edges: &[Edge]) -> bool {
         | Reason::Overwritten { key, .. } => Some(key),
         Reason::Version(step) => Some(step.key),
         _ => None,
+    }
+}
+
+/// Whether both transactions make the row that each found missing.
+fn is_of_inserts(history: &History, edges: &[Edge]) -> bool {
+    let inserts = |edge: &Edge| {
+        let mut ops = history.ops_of(edge.before).map(|op| history.op(op));
+        ops.any(|op| op.kind == OpKind::Insert && Some(op.key) == key_of(edge))
     };
-    edges.len() == 2 && key(&edges[0]).is_some() && key(&edges[0]) == key(&edges[1])
+    edges.iter().all(inserts)
+}
+
+/// Who missed a change by condition and saw it after all: by the same condition it is a
+/// phantom, by another one the many preceders of Hermitage.
+fn seen_by_condition(history: &History, edges: &[Edge]) -> AnomalyKind {
+    let condition =
+        |read: OpId| (!history.op(read).kind.has_key()).then(|| &history.predicate(read).condition);
+    let missed = edges.iter().find_map(|edge| match edge.reason {
+        Reason::AntiDependency { read, .. } => condition(read),
+        _ => None,
+    });
+    let saw = edges.iter().find_map(|edge| match edge.reason {
+        Reason::ReadsFrom { read, .. } => condition(read),
+        _ => None,
+    });
+    match (missed, saw) {
+        (Some(missed), Some(saw)) if missed != saw => AnomalyKind::PredicateManyPreceders,
+        _ => AnomalyKind::Phantom,
+    }
+}
+
+/// Whether who read atomically missed a row by one condition that it saw by another
+/// operation: what others call a phantom.
+pub(crate) fn missed_by_condition(history: &History, cycle: &Cycle) -> bool {
+    cycle.edges.iter().any(|edge| {
+        let Reason::Overwritten { read, key, visible, .. } = &edge.reason else { return false };
+        let saw = |edge: &Edge| matches!(edge.reason, Reason::ReadsFrom { read: other, .. } if other != *read);
+        !history.op(*read).kind.has_key()
+            && history.predicate(*read).rows.iter().any(|row| row.key == *key && !row.matched)
+            && visible.iter().any(saw)
+    })
 }
 
 /// Three transactions, of which one that writes nothing saw the last and missed the first

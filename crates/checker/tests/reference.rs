@@ -359,7 +359,7 @@ fn a_row_that_does_not_meet_the_condition_fails_from_snapshots_up() {
     check(
         "A: w(x,1)
          B: p(value = 1; ; x=1)",
-        "holds prefix parallel-snapshot-isolation repeatable-read; fails snapshot-isolation",
+        "holds causal parallel-snapshot-isolation repeatable-read; fails prefix snapshot-isolation",
     );
     check(
         "A: w(x,1){age=30}

@@ -334,7 +334,7 @@ fn checked(
         check.found(),
         options(arguments),
     );
-    let given = options(arguments).sources.given && !history.orders().versions.is_empty();
+    let given = options(arguments).sources.given && history.has_evidence();
     let status = status_of(&decided, arguments);
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.

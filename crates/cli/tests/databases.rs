@@ -156,6 +156,132 @@ fn postgresql_tells_the_order_of_its_versions() {
     }
 }
 
+#[test]
+fn mariadb_tells_the_order_of_its_versions() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("mariadb-white-box");
+    for (isolation, preset) in [
+        ("read-committed", "MTC"),
+        ("serializable", "BlindW-RW"),
+        ("repeatable-read-snapshot", "MTC"),
+    ] {
+        let found = run(
+            &folder,
+            &format!("mariadb --isolation {isolation} --white-box --preset {preset} {SHORT}"),
+        );
+        assert_eq!(found.status, 0, "{}", found.shown);
+        let told = &found.json["white_box"];
+        assert!(told["versions"].as_u64() > Some(100), "{isolation}: {told}");
+        assert!(told.get("lost").is_none(), "{isolation}: {told}");
+    }
+}
+
+/// Rows are only inserted, so nothing that reads of single rows show is wrong.
+#[test]
+fn postgresql_shows_anomalies_that_only_conditions_see() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("postgres-conditions");
+    let found = run(
+        &folder,
+        "postgres --isolation read-committed --white-box --preset phantoms --sessions 8 \
+         --transactions 1000 --level serializable",
+    );
+    assert_eq!(found.status, 1, "{}", found.shown);
+    assert_eq!(found.level("repeatable-read"), "satisfied", "{}", found.shown);
+    let shown = found.level("serializable");
+    assert!(
+        ["predicate-write-skew", "phantom", "predicate-many-preceders"].contains(&shown)
+            || shown == "predicate-anti-dependency-cycle",
+        "{}",
+        found.shown
+    );
+    for preset in ["phantoms", "predicates"] {
+        let found = run(
+            &folder,
+            &format!(
+                "postgres --isolation serializable --white-box --preset {preset} --sessions 4 \
+                 --transactions 1000"
+            ),
+        );
+        assert_eq!(found.status, 0, "{}", found.shown);
+        assert_eq!(found.level("serializable"), "satisfied", "{}", found.shown);
+        let told = &found.json["white_box"];
+        assert!(told["snapshots"].as_u64() >= Some(1000), "{told}");
+    }
+}
+
+/// Records a history of a server that stays, and asks it afterwards.
+fn recovered(folder: &Folder, address: &str, more: &str) -> (String, i32) {
+    let found = run(folder, &format!("{address} --preset BlindW-RW {SHORT}"));
+    assert_eq!(found.status, 0, "{}", found.shown);
+    let recover = format!("recover {address} out/history.log --output out/with.txt{more}");
+    let output = folder.isolde(&recover).output().expect("the program starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    let text = fs::read_to_string(folder.0.join("out/with.txt")).expect("a history");
+    let orders = text.lines().filter(|line| line.starts_with("order ")).count();
+    assert!(orders > 10, "{orders}");
+    let check = folder.isolde("check out/with.txt --level read-committed").output();
+    (told, check.expect("the program starts").status.code().expect("a status"))
+}
+
+#[test]
+fn the_order_of_versions_is_recovered_afterwards() {
+    if !install::is_there(&POSTGRES) || !install::is_there(&MARIADB) {
+        return;
+    }
+    let open = |name: &str| {
+        isolde_drivers::open(&isolde_harness::Address::parse(name).expect("an address"))
+            .expect("a private server")
+    };
+    let folder = Folder::new("recover");
+    let server = open("mariadb");
+    let address = format!("mariadb://root@{}/test", server.endpoints()[0].name);
+    let (told, status) = recovered(&folder, &address, "");
+    assert!(told.starts_with("isolde: MariaDB told the order of "), "{told}");
+    assert_eq!(status, 0);
+    // Of two runs in one log nobody knows which is meant.
+    fs::rename(folder.0.join("out/history.log"), folder.0.join("first.log")).expect("a file");
+    let found = run_again(&folder, &address);
+    assert!(
+        found.starts_with(
+            "isolde: recover: expected one run in the log, found several; name the table of the \
+             one you mean by --table: isolde_"
+        ),
+        "{found}"
+    );
+    drop(server);
+    let server = open("postgres");
+    let at = server.endpoints()[0].name.clone();
+    let address = format!("postgres://postgres@{at}/postgres");
+    let refused = folder.isolde(&format!("recover {address} first.log --slot absent")).output();
+    let text = String::from_utf8_lossy(&refused.expect("a start").stderr).into_owned();
+    assert!(
+        text.ends_with(
+            "create it before the run, by SELECT pg_create_logical_replication_slot('name', \
+             'test_decoding')\n"
+        ),
+        "{text}"
+    );
+}
+
+/// Records once more, and tries to recover.
+fn run_again(folder: &Folder, address: &str) -> String {
+    let _ = fs::remove_dir_all(folder.0.join("out"));
+    let _ = folder
+        .isolde(&format!("run {address} --preset BlindW-RW {SHORT} --output out --quiet"))
+        .output()
+        .expect("the program starts");
+    let output = folder.isolde(&format!("recover {address} first.log")).output();
+    let output = output.expect("the program starts");
+    assert_eq!(output.status.code(), Some(3));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Servers are killed without `fsync`: what a process has written, the system keeps.
 #[test]
 fn postgresql_stays_serializable_whatever_is_done_to_its_server() {

@@ -9,6 +9,7 @@
 mod embedded;
 mod etcd;
 mod exec;
+mod http;
 mod managed;
 #[cfg(feature = "mongodb")]
 mod mongodb;

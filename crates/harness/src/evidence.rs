@@ -17,6 +17,12 @@ pub trait Evidence: Send {
     /// each key in the order in which they were installed. Called again and again while
     /// clients work, and afterwards until nothing more is added.
     fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure>;
+
+    /// Whether of several versions of one key by one transaction only the last is told. The
+    /// others come right before it, as everybody knows who has recorded the transaction.
+    fn omits_intermediate(&self) -> bool {
+        false
+    }
 }
 
 /// A committed version of a register.
@@ -31,6 +37,8 @@ pub struct Installed {
 /// Versions of registers, those of each key in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
+    /// Whether only the last version of each transaction is there.
+    finals: bool,
     of_key: BTreeMap<u64, Vec<Option<u64>>>,
 }
 
@@ -43,7 +51,8 @@ impl Versions {
         evidence: &mut dyn Evidence,
         is_done: &AtomicBool,
     ) -> Result<Versions, Failure> {
-        let mut versions = Versions::default();
+        let mut versions =
+            Versions { finals: evidence.omits_intermediate(), ..Versions::default() };
         let mut found = Vec::new();
         loop {
             // Asked before the question: what was installed until now is in its answer.
@@ -65,7 +74,7 @@ impl Versions {
     /// Appends them to a log, a line for each key.
     pub(crate) fn write(&self, log: &Log) -> io::Result<()> {
         for (key, values) in &self.of_key {
-            log.versions(*key, values)?;
+            log.versions(*key, values, self.finals)?;
         }
         Ok(())
     }
@@ -126,7 +135,7 @@ mod tests {
             Ok(vec![removed, version(2, 3), version(1, 4)]),
         ];
         let of_key = [(1, vec![Some(2), None, Some(4)]), (2, vec![Some(1), Some(3)])];
-        assert_eq!(collected(answers), Ok(Versions { of_key: of_key.into() }));
+        assert_eq!(collected(answers), Ok(Versions { finals: false, of_key: of_key.into() }));
     }
 
     #[test]

@@ -107,7 +107,12 @@ pub enum Rows {
     Predicates {
         /// Operations by condition, in percent.
         share: u8,
+        /// Of those that change something, deletes, in percent.
+        deletes: u8,
     },
+    /// Reads by condition, once, twice or before the insert of a new row that meets it: what
+    /// goes wrong shows in conditions alone.
+    Phantoms,
     /// A read, or a compare-and-set of the value last seen; one request a transaction.
     CompareAndSet,
 }

@@ -166,13 +166,36 @@ pub static PRESETS: &[Preset] = &[
     },
     Preset {
         name: "predicates",
-        title: "reads, aggregates, updates and deletes by condition, 40 % of the operations",
+        title: "reads, aggregates and updates by condition, 40 % of the operations",
         source: "Clark et al., Bringing Order to Practical Validation of Database Isolation Levels",
         parameters: Parameters {
             sessions: 8,
             operations: 5,
             keys: 100,
-            kind: TxnKind::Rows(Rows::Predicates { share: 40 }),
+            kind: TxnKind::Rows(Rows::Predicates { share: 40, deletes: 0 }),
+            ..RANGE
+        },
+    },
+    Preset {
+        name: "predicate-deletes",
+        title: "the same with deletes by condition, a quarter of the changes",
+        source: "Clark et al., Bringing Order to Practical Validation of Database Isolation Levels",
+        parameters: Parameters {
+            sessions: 8,
+            operations: 5,
+            keys: 100,
+            kind: TxnKind::Rows(Rows::Predicates { share: 40, deletes: 25 }),
+            ..RANGE
+        },
+    },
+    Preset {
+        name: "phantoms",
+        title: "reads by condition, and inserts of new rows that meet it",
+        source: "Clark et al., Bringing Order to Practical Validation of Database Isolation Levels",
+        parameters: Parameters {
+            sessions: 8,
+            operations: 2,
+            kind: TxnKind::Rows(Rows::Phantoms),
             ..RANGE
         },
     },

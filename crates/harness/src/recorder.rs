@@ -121,9 +121,10 @@ impl Log {
     }
 
     /// All versions of a register in the order in which they were installed, as the
-    /// database told it; one without a value is its removal.
-    pub fn versions(&self, key: u64, values: &[Option<u64>]) -> io::Result<()> {
-        let mut line = b"versions ".to_vec();
+    /// database told it; one without a value is its removal. If they are only the finals,
+    /// those that their own transaction replaced are missing.
+    pub fn versions(&self, key: u64, values: &[Option<u64>], finals: bool) -> io::Result<()> {
+        let mut line = if finals { b"finals ".to_vec() } else { b"versions ".to_vec() };
         number(&mut line, key);
         line.push(b' ');
         for (place, value) in values.iter().enumerate() {

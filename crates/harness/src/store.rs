@@ -73,6 +73,8 @@ pub(crate) struct OpenTxn {
     pub(crate) foreseen: Vec<(u32, u32)>,
     /// Conditions that it has read by.
     pub(crate) filters: Vec<Filter>,
+    /// What its last request saw, if that was not its snapshot.
+    pub(crate) strayed: Option<Snapshot>,
     /// What the database calls it.
     pub(crate) number: u64,
     /// Whose writes it sees, if somebody wants to know.
@@ -120,6 +122,10 @@ pub(crate) trait Store {
     fn read_own(&mut self, txn: &OpenTxn, key: u32, own: u32) -> u32 {
         let _ = (txn, key);
         own
+    }
+    /// Whether a read by condition is to leave the snapshot.
+    fn strays(&mut self) -> bool {
+        false
     }
     /// Whether a read is to return what its transaction writes later.
     fn foresees(&mut self) -> bool {

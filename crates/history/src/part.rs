@@ -185,9 +185,11 @@ impl Maker<'_> {
                 thinned[it.key.index()] = true;
             }
         }
+        // Keys that are not in the part at all lose their initial version.
+        let is_lost = |key: &KeyId| !mentioned[key.index()] && history.initial(*key) != Value::NIL;
         self.thinned = history
             .keys()
-            .filter(|key| thinned[key.index()])
+            .filter(|key| thinned[key.index()] || is_lost(key))
             .map(|key| Thinned { key, is_mentioned: mentioned[key.index()] })
             .collect();
     }
@@ -306,7 +308,8 @@ impl Maker<'_> {
             }
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.predicate(op);
-                self.builder.predicate(it.kind, predicate);
+                let kind = if self.is_torn(op) { OpKind::PredicateRead } else { it.kind };
+                self.builder.predicate(kind, predicate);
             }
             _ => {
                 let (key, value) = (self.key(it.key), self.value(it.value));
@@ -326,8 +329,27 @@ impl Maker<'_> {
         }
     }
 
+    /// Whether a write that is no part of an update by condition comes to stand directly
+    /// behind it. Then it is told as a read with the rows that it replaced.
+    fn is_torn(&self, op: OpId) -> bool {
+        let history = self.history;
+        let end = op.0 + 1 + history.replaced(op).count() as u32;
+        let ops = &self.selection.ops;
+        let behind = ops[ops.partition_point(|&kept| kept <= op)..].iter();
+        let mut behind = behind.skip_while(|kept| kept.0 < end);
+        let is_in_txn = |kept: &&OpId| kept.0 < history.op_range(history.txn_of(op)).end;
+        behind.next().filter(is_in_txn).is_some_and(|&kept| {
+            kept.0 > end && matches!(history.op(kept).kind, OpKind::Write | OpKind::Delete)
+        })
+    }
+
     fn predicate(&mut self, op: OpId) -> Predicate {
-        let whole = self.history.predicate(op).clone();
+        let mut whole = self.history.predicate(op).clone();
+        if self.is_torn(op) {
+            let replaced = self.history.replaced(op);
+            let row = |key| PredicateRow { key, value: Value::UNKNOWN, matched: true };
+            whole.rows.extend(replaced.map(row));
+        }
         let condition = match whole.condition {
             Condition::Equals(value) => Condition::Equals(self.value(value)),
             Condition::ValueRange { low, high } => {
@@ -350,17 +372,16 @@ impl Maker<'_> {
                 && self.selection.has_own_write_before(self.history, op, row.key)
         });
         let is_thinned = |key: KeyId| self.thinned.binary_search_by_key(&key, |it| it.key).is_ok();
-        rows.retain(|row| row.matched || !is_thinned(row.key));
+        let is_read = |row: &PredicateRow| row.matched && row.value != Value::UNKNOWN;
+        rows.retain(|row| is_read(row) || !is_thinned(row.key));
         let listed: HashSet<KeyId> = rows.iter().map(|row| row.key).collect();
         let mentioned = self.thinned.iter().filter(|it| it.is_mentioned);
         let others = mentioned.map(|it| it.key).filter(|key| !listed.contains(key));
         rows.extend(others.map(|key| PredicateRow { key, value: Value::UNKNOWN, matched: false }));
         let mut aggregate = whole.aggregate;
         if let Some(aggregate) = &mut aggregate {
-            aggregate.result = match self.may_lose_a_share(&self.history.predicate(op).condition) {
-                true => Value::UNKNOWN,
-                false => self.value(aggregate.result),
-            };
+            let loses = self.may_lose_a_share(&self.history.predicate(op).condition);
+            aggregate.result = if loses { Value::UNKNOWN } else { self.value(aggregate.result) };
         }
         for row in &mut rows {
             (row.key, row.value) = (self.key(row.key), self.value(row.value));

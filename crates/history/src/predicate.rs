@@ -258,10 +258,11 @@ impl Condition {
                 Datum::Nil => Some(false),
                 _ => None,
             },
-            Condition::ValueRange { .. } if value == Value::NIL => Some(false),
-            Condition::ValueRange { low, high } => between(values, low, value, high),
             // A dead row in range is in the version set, but never returned.
-            Condition::KeyRange { .. } if value == Value::NIL => Some(false),
+            Condition::ValueRange { .. } | Condition::KeyRange { .. } if value == Value::NIL => {
+                Some(false)
+            }
+            Condition::ValueRange { low, high } => between(values, low, value, high),
             Condition::KeyRange { low, high } => between(values, low, key, high),
             Condition::ColumnRange { column, low, high } => {
                 let content = columns.iter().find(|entry| entry.0 == column)?.1;

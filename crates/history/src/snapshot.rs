@@ -84,6 +84,11 @@ impl History {
         self.op_snapshot(op).or_else(|| self.txn_snapshot(txn))
     }
 
+    /// Whether the database told orders of versions or snapshots.
+    pub fn has_evidence(&self) -> bool {
+        !self.columns.orders.versions.is_empty() || self.has_snapshots()
+    }
+
     /// Whether any operation or transaction has a snapshot.
     pub fn has_snapshots(&self) -> bool {
         !self.columns.snapshots.table.is_empty()

@@ -1,7 +1,7 @@
 //! What became of the serialization order that came with a history, in words.
 
 use crate::prose::Prose;
-use isolde::{Contradiction, INITIAL, replay};
+use isolde::{Axiom, Clash, Contradiction, INITIAL, replay, timestamps};
 use isolde_history::{Index, TxnId};
 use serde::Serialize;
 
@@ -28,6 +28,74 @@ impl GivenOrderReport {
     }
 }
 
+/// Whether the timestamps that a database gave explain what clients saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TimestampsReport {
+    /// Whether they do.
+    pub explains: bool,
+    /// What does not hold.
+    pub failed: Vec<FailedAxiom>,
+}
+
+/// Something about timestamps that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedAxiom {
+    /// `SESSION`, `INT`, `EXT` or `NOCONFLICT`; none if the timestamps are no evidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'static str>,
+    /// The transactions that show it.
+    pub transactions: Vec<String>,
+    /// How, one sentence a line.
+    pub explanation: String,
+}
+
+impl TimestampsReport {
+    pub(crate) fn new(prose: &Prose<'_>, index: &Index) -> Option<TimestampsReport> {
+        let clashes = timestamps(prose.history, index)?;
+        let failed = clashes.into_iter().map(|clash| {
+            let (txns, explanation) = clashed(prose, clash);
+            let transactions = txns.into_iter().map(|txn| prose.txn(txn)).collect();
+            FailedAxiom { name: clash.axiom().map(Axiom::name), transactions, explanation }
+        });
+        let failed: Vec<FailedAxiom> = failed.collect();
+        Some(TimestampsReport { explains: failed.is_empty(), failed })
+    }
+}
+
+fn clashed(prose: &Prose<'_>, clash: Clash) -> (Vec<TxnId>, String) {
+    let name = |txn: TxnId| prose.txn(txn);
+    match clash {
+        Clash::Missing(txn) => (vec![txn], format!("{} has no timestamps", name(txn))),
+        Clash::Backwards(txn) => {
+            (vec![txn], format!("{} commits before it starts by its timestamps", name(txn)))
+        }
+        Clash::Session(first, second) => (
+            vec![first, second],
+            format!(
+                "{} starts before {}, which its session ran before it, commits",
+                name(second),
+                name(first)
+            ),
+        ),
+        Clash::Internal { read, key, .. } => {
+            let reader = prose.history.txn_of(read);
+            let (content, at) = (prose.content(read, key), prose.at(read));
+            let own = "which is not what it had written last";
+            (vec![reader], format!("{} read {content}, {own} {at}", name(reader)))
+        }
+        Clash::External(contradiction) => told(prose, contradiction),
+        Clash::Conflict(key, first, second) => (
+            vec![first, second],
+            format!(
+                "{} and {} both write {}, and neither starts after the other commits",
+                name(first),
+                name(second),
+                prose.key(key)
+            ),
+        ),
+    }
+}
+
 fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String) {
     let name = |txn: Option<TxnId>| prose.txn(txn.unwrap_or(INITIAL));
     match contradiction {
@@ -46,6 +114,23 @@ fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String)
                 name(expected),
             );
             let txns = [Some(reader), saw, expected].into_iter().flatten().collect();
+            (txns, explanation)
+        }
+        Contradiction::Condition { read, key, writer } => {
+            let reader = prose.history.txn_of(read);
+            let predicate = prose.history.predicate(read).display(prose.history.values());
+            let (reader_name, at) = (prose.txn(reader), prose.at(read));
+            let explanation = match key {
+                None => format!(
+                    "{reader_name} found {predicate} {at}\nthe rows that are there by the order give another result"
+                ),
+                Some(key) => format!(
+                    "{reader_name} selected rows with {predicate} {at}\nby the order, {} as {} left it is found otherwise",
+                    prose.key(key),
+                    name(writer),
+                ),
+            };
+            let txns = [Some(reader), writer].into_iter().flatten().collect();
             (txns, explanation)
         }
         Contradiction::Versions(step) => (

@@ -28,7 +28,7 @@ mod terminal;
 
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
-pub use given::GivenOrderReport;
+pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
@@ -41,7 +41,7 @@ pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
 
-use isolde::lint::{Rule, vacuity};
+use isolde::lint::{Rule, vacuity, wrongly_told};
 use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
@@ -76,9 +76,13 @@ pub struct Report {
     /// What became of the serialization order that came with the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serialization_order: Option<GivenOrderReport>,
+    /// What became of the timestamps that came with the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<TimestampsReport>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
-    /// Why levels that hold were not tested by this history.
+    /// Why levels that hold were not tested by this history, and what is wrong with what a
+    /// database told.
     pub notes: Vec<NoteReport>,
 }
 
@@ -216,7 +220,8 @@ impl Report {
         }
         // Only what holds can hold for want of a test.
         let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-        let vacuity = if holds { vacuity(history, index) } else { Vec::new() };
+        let mut rules = if holds { vacuity(history, index) } else { Vec::new() };
+        rules.extend(wrongly_told(history, index));
         let note = |rule: &'static Rule| NoteReport {
             name: rule.name,
             meaning: rule.meaning,
@@ -231,9 +236,10 @@ impl Report {
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order: GivenOrderReport::new(&prose, index),
+            timestamps: TimestampsReport::new(&prose, index),
             levels,
             remarks,
-            notes: vacuity.into_iter().map(note).collect(),
+            notes: rules.into_iter().map(note).collect(),
         }
     }
 

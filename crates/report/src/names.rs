@@ -48,6 +48,7 @@ const STALE: &str = "A client that was told of a write, or told somebody else of
      find it: confirmations shown to users, caches and messages to other services run ahead of the data.";
 const SESSION: &str = "What a client just did or saw is gone at its next step: a page that was saved shows \
      its old content, or a decision is taken twice.";
+const RESULTS: &str = "A query by condition does not protect its result: rows that match appear between the check and the write that relies on it.";
 const CHECKS: &str = "A check that reads some rows and then writes others can pass in two places at once: \
      two doctors go off call, an account is overdrawn, a name is taken twice.";
 const SKEW: &str = "A total, a comparison or a copy made from several rows mixes old and new ones: sums are \
@@ -117,8 +118,14 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::AntiDependencyCycle, "anti-dependency cycle", both("G2-item"), CHECKS),
     row(AnomalyKind::SessionAntiDependencyCycle, "anti-dependency cycle in a session", names("G2-item", "G2-item-process"), CHECKS),
     row(AnomalyKind::RealTimeAntiDependencyCycle, "anti-dependency cycle in real time", names("G2-item", "G2-item-realtime"), CHECKS),
-    row(AnomalyKind::PredicateAntiDependencyCycle, "phantom", both("G2"),
-        "A query by condition does not protect its result: rows that match appear between the check and the write that relies on it."),
+    row(AnomalyKind::PredicateAntiDependencyCycle, "predicate anti-dependency cycle", both("G2"), RESULTS),
+    row(AnomalyKind::Phantom, "phantom", both("G-single"),
+        "The same query gives another answer within one transaction: totals and lists that are shown together do not fit together."),
+    row(AnomalyKind::PredicateManyPreceders, "predicate-many-preceders", names("PMP", "G-single"),
+        "Two queries of one transaction look at different states: a row is in the one answer and missing from the other."),
+    row(AnomalyKind::PredicateWriteSkew, "write skew by predicate", both("G2"), RESULTS),
+    row(AnomalyKind::LostInsert, "lost insert", names("P4", "lost-update"),
+        "Two clients found a row missing and both made it: one of the two rows is gone, though both were told that theirs is there."),
     row(AnomalyKind::NoVersionOrder, "no version order", BOTH_NONE,
         "However the writes are ordered, some reader saw what it cannot have seen: several of the anomalies above are possible explanations."),
     row(AnomalyKind::ReadBeforeWrite, "read before write", elle("G1c-realtime"),

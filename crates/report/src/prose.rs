@@ -242,6 +242,16 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     let condition = predicate.display(prose.history.values());
     let reader = prose.txn(prose.history.txn_of(read));
     let row = predicate.rows.iter().find(|row| row.key == key);
+    if predicate.aggregate.is_some() {
+        let at = prose.at(read);
+        return format!("{reader} found {condition}, which the rows that it saw do not give {at}");
+    }
+    if row.is_none() {
+        let (name, at) = (prose.key(key), prose.at(read));
+        return format!(
+            "{reader} selected rows with {condition} and did not return {name}, every version of which it can have seen meets it {at}"
+        );
+    }
     let matched = row.is_some_and(|row| row.matched);
     let (did, does) =
         if matched { ("returned", "does not meet") } else { ("did not return", "meets") };

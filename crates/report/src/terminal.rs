@@ -3,7 +3,7 @@
 use crate::argument;
 use crate::prose::safe;
 use crate::scenario::Scenario;
-use crate::{AnomalyReport, GivenOrderReport, LevelReport, Report};
+use crate::{AnomalyReport, GivenOrderReport, LevelReport, Report, TimestampsReport};
 use std::fmt::Write;
 
 /// How much to say.
@@ -42,6 +42,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     let mut shown: Vec<&LevelReport> = Vec::new();
     for level in &report.levels {
         show_violation(&mut out, report, level, &mut shown);
+    }
+    if let Some(given) = &report.timestamps {
+        show_timestamps(&mut out, given, report);
     }
     if let Some(given) = &report.serialization_order {
         show_given(&mut out, given, report);
@@ -154,6 +157,52 @@ fn show_given(out: &mut String, given: &GivenOrderReport, report: &Report) {
             line(out, format_args!("  another order does: the claim is wrong, not the level"));
         }
         Some("violated") => line(out, format_args!("  no other order does either")),
+        _ => {}
+    }
+}
+
+/// Whether the timestamps hold, by the names of what does not, and whether the level does.
+fn show_timestamps(out: &mut String, given: &TimestampsReport, report: &Report) {
+    if given.explains {
+        line(
+            out,
+            format_args!(
+                "\nthe timestamps that came with it explain every read: snapshot isolation in sessions"
+            ),
+        );
+        return;
+    }
+    line(out, format_args!("\nthe timestamps that came with it do not explain it:"));
+    for failed in &given.failed {
+        let mut sentences = failed.explanation.lines();
+        let first = sentences.next().unwrap_or_default();
+        line(
+            out,
+            format_args!(
+                "  {}{first}",
+                failed.name.map(|it| format!("{it}: ")).unwrap_or_default()
+            ),
+        );
+        for sentence in sentences {
+            line(out, format_args!("    {sentence}"));
+        }
+    }
+    let level = report.levels.iter().find(|level| level.level == "session-snapshot-isolation");
+    match level.map(|level| level.verdict) {
+        Some("satisfied") => line(
+            out,
+            format_args!(
+                "  session-snapshot-isolation holds all the same: the timestamps are wrong, not the level"
+            ),
+        ),
+        Some("violated") => {
+            line(
+                out,
+                format_args!(
+                    "  session-snapshot-isolation is violated whatever the timestamps are"
+                ),
+            );
+        }
         _ => {}
     }
 }

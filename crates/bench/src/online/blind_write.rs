@@ -75,7 +75,7 @@ impl BlindWrite {
                 sent: 0,
                 batch: Batch::default(),
             });
-            let instant = store.below(LATENCY_MAX) as Time;
+            let instant = store.time(LATENCY_MAX);
             store.next.push(Reverse((instant, client)));
         }
         store
@@ -102,6 +102,10 @@ impl BlindWrite {
         ((u128::from(mixed ^ (mixed >> 31)) * u128::from(bound)) >> 64) as u64
     }
 
+    fn time(&mut self, bound: u64) -> Time {
+        self.below(bound).cast_signed()
+    }
+
     /// The store does what a client asked for.
     fn act(&mut self, instant: Time, number: u32) {
         let client = &self.clients[number as usize];
@@ -118,9 +122,9 @@ impl BlindWrite {
             self.unlock(number);
             EventKind::Abort
         };
-        let answered = instant + 1 + self.below(LATENCY_MAX / 4) as Time;
-        let sent = answered + 1 + self.below(LATENCY_MAX / 8) as Time;
-        let acts = sent + 1 + self.below(LATENCY_MAX) as Time;
+        let answered = instant + 1 + self.time(LATENCY_MAX / 4);
+        let sent = answered + 1 + self.time(LATENCY_MAX / 8);
+        let acts = sent + 1 + self.time(LATENCY_MAX);
         let client = &mut self.clients[number as usize];
         let interval = Interval { invoked: client.sent, completed: answered };
         let event = Event {

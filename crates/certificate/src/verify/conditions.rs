@@ -14,8 +14,10 @@
 //! reader began; and likewise for changes after it. For this the versions of the key must have
 //! one order: by what the database said, and by who read a version and replaced it.
 
+use super::derivation::{Prover, expect_edge};
 use super::facts::{Facts, Origin, Sole};
-use crate::level::Reads;
+use crate::level::{Meaning, Reads, Rows};
+use crate::proof::{Node, Step};
 use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -60,6 +62,29 @@ impl<'a> Looked<'a> {
         let writes = |op: &OpId| history.op(*op).kind.is_write() && history.op(*op).key == key;
         let own = before.into_iter().find(writes);
         Some(Looked { history, txn, op, predicate, key, listed, own })
+    }
+
+    fn refuse_list(&self, facts: &Facts<'_>) -> Result<(), String> {
+        let is_append = |write: OpId| self.history.op(write).kind == OpKind::Append;
+        if facts.writes_of(self.key).any(is_append) {
+            return Err(format!("no condition is about key {}, which is a list", self.key.0));
+        }
+        Ok(())
+    }
+
+    /// Whether all versions but the initial one add something, and nothing was found: then
+    /// every writer comes later, in whatever order.
+    fn saw_initial_only(&self, facts: &Facts<'_>) -> bool {
+        let adds = |write: Option<OpId>| self.share(write).map(|share| share != Share::Nothing);
+        let by_others = |write: &OpId| {
+            let txn = self.history.txn_of(*write);
+            txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
+        };
+        self.listed == Listed::Absent
+            && self.own.is_none()
+            && self.predicate.aggregate.is_none()
+            && adds(None) == Some(false)
+            && facts.writes_of(self.key).filter(by_others).all(|it| adds(Some(it)) == Some(true))
     }
 
     fn share(&self, write: Option<OpId>) -> Option<Share> {
@@ -114,7 +139,7 @@ impl<'a> Looked<'a> {
         };
         let own_place = chain.iter().position(is_own).unwrap_or(chain.len());
         let is_aggregate = self.predicate.aggregate.is_some();
-        (0..own_place)
+        (0..if told.is_some() { chain.len() } else { own_place })
             .filter(|&place| told.is_none_or(|told| told == place))
             .filter(|&place| {
                 let adds = shares[place] != Share::Nothing;
@@ -131,9 +156,28 @@ impl<'a> Looked<'a> {
     }
 }
 
+impl Prover<'_, '_> {
+    /// A change that a reader saw, or one that it missed, at levels that ask for it.
+    pub(super) fn check_change(
+        &self,
+        step: &Step,
+        read: (OpId, KeyId),
+        saw: bool,
+    ) -> Result<(), String> {
+        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows != Rows::ReadsFrom) {
+            return Err("the level does not ask what was found by condition".into());
+        }
+        let writer = if saw { step.from.txn() } else { step.to.txn() };
+        let reader = check_change(self.facts, read, writer, saw)?;
+        self.check_surely_counts(reader)?;
+        let (begin, commit) = (self.begin(reader), Node::commit(writer));
+        if saw { expect_edge(step, commit, begin) } else { expect_edge(step, begin, commit) }
+    }
+}
+
 /// Whether every version that an operation can have seen of a key comes after a change by
 /// `writer`, or before one.
-pub(super) fn check_change(
+fn check_change(
     facts: &Facts<'_>,
     (op, key): (OpId, KeyId),
     writer: TxnId,
@@ -141,6 +185,10 @@ pub(super) fn check_change(
 ) -> Result<TxnId, String> {
     let looked = Looked::new(facts.history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    looked.refuse_list(facts)?;
+    if !saw && looked.saw_initial_only(facts) && facts.writes(writer, key) && writer != looked.txn {
+        return Ok(looked.txn);
+    }
     let chain = chain(facts, key)?;
     let shares = looked.shares(&chain).ok_or("nothing is told of what the operation saw")?;
     let is_writers =
@@ -218,8 +266,12 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
     let history = facts.history;
     let looked = Looked::new(history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
+    looked.refuse_list(facts)?;
     let fits = || Err("the versions of the key may fit what was found".to_owned());
     if let Some(aggregate) = looked.predicate.aggregate {
+        if !lists(history).is_empty() {
+            return Err("the history has lists, of which no aggregate tells anything".into());
+        }
         let mut shares = Vec::new();
         for key in history.keys() {
             let looked = Looked::new(history, op, key).expect("a key of the history");
@@ -303,11 +355,11 @@ impl Commits {
         let mut sum: Option<Vec<Share>> = Some(Vec::new());
         for key in history.keys() {
             let looked = Looked::new(history, op, key).expect("an operation by condition");
-            let adds = match self.lists.contains(&key) {
-                true => None,
-                false => {
-                    self.check_key(&looked, begun).map_err(|why| format!("key {}: {why}", key.0))?
-                }
+            let adds = if self.lists.contains(&key) {
+                None
+            } else {
+                let adds = self.check_key(&looked, begun);
+                adds.map_err(|why| format!("key {}: {why}", key.0))?
             };
             match (adds, &mut sum) {
                 (Some(share), Some(sum)) => sum.push(share),

@@ -49,7 +49,7 @@ pub(super) enum Kind {
 /// A derivation as far as it has been checked.
 pub(super) struct Prover<'f, 'a> {
     pub(super) facts: &'f Facts<'a>,
-    level: &'static Level,
+    pub(super) level: &'static Level,
     steps: &'f [Step],
     /// By step that has been checked, whether it is an anti-dependency.
     are_anti: Vec<bool>,
@@ -177,14 +177,8 @@ impl<'a> Prover<'_, 'a> {
             Rule::AntiDependency { read, key, path } => {
                 self.check_anti_dependency(step, (*read, *key), path)?;
             }
-            Rule::SawChange { read, key } => {
-                let reader = self.check_change((*read, *key), step.from.txn(), true)?;
-                expect_edge(step, Node::commit(step.from.txn()), self.begin(reader))?;
-            }
-            Rule::MissedChange { read, key } => {
-                let reader = self.check_change((*read, *key), step.to.txn(), false)?;
-                expect_edge(step, self.begin(reader), Node::commit(step.to.txn()))?;
-            }
+            Rule::SawChange { read, key } => self.check_change(step, (*read, *key), true)?,
+            Rule::MissedChange { read, key } => self.check_change(step, (*read, *key), false)?,
         }
         Ok(match step.rule {
             Rule::InitialRead { .. } | Rule::AntiDependency { .. } | Rule::MissedChange { .. } => {
@@ -192,16 +186,6 @@ impl<'a> Prover<'_, 'a> {
             }
             _ => Kind::Other,
         })
-    }
-
-    /// The reader of a change, at levels that ask what was found by condition.
-    fn check_change(&self, read: (OpId, KeyId), writer: TxnId, saw: bool) -> Result<TxnId, String> {
-        if !matches!(self.level.meaning, Meaning::Events(level) if level.rows == Rows::Exact) {
-            return Err("the level does not ask what was found by condition".into());
-        }
-        let reader = super::conditions::check_change(self.facts, read, writer, saw)?;
-        self.check_surely_counts(reader)?;
-        Ok(reader)
     }
 
     fn check_session(&self, step: &Step) -> Result<(), String> {
@@ -548,7 +532,7 @@ impl<'a> Prover<'_, 'a> {
     }
 }
 
-fn expect_edge(step: &Step, from: Node, to: Node) -> Result<(), String> {
+pub(super) fn expect_edge(step: &Step, from: Node, to: Node) -> Result<(), String> {
     if (step.from, step.to) == (from, to) {
         return Ok(());
     }

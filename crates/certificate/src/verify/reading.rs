@@ -302,17 +302,20 @@ impl<'a> Shown<'_, 'a> {
     }
 
     fn result_set_mismatch(&self, op: OpId, write: Option<OpId>) -> Result<(), String> {
-        if !self.level.implies("snapshot-isolation") {
-            return Err("the level allows such results".into());
-        }
+        let asks =
+            matches!(self.level.meaning, Meaning::Events(level) if level.rows != Rows::ReadsFrom);
         let reads = self.facts.reads_at(op, self.key);
-        if reads.is_empty() || self.facts.history.snapshot(reads[0].txn, op).is_some() {
+        let has_snapshot = |read: &Read<'_>| self.facts.history.snapshot(read.txn, op).is_some();
+        if asks && reads.first().is_none_or(has_snapshot) {
             let reader = super::conditions::check_mismatch(self.facts, op, self.key);
             if reads.is_empty() || reader.is_ok() {
                 return reader.and_then(|reader| self.check_counts(reader));
             }
         }
-        self.check_counts(reads[0].txn)?;
+        if !self.level.implies("snapshot-isolation") {
+            return Err("the level allows such results".into());
+        }
+        let reads = self.reads_at(op)?;
         let is_wrong = |read: &Read<'_>| {
             let origins = read.own.map_or_else(|| self.origins(read), |own| vec![Some(own)]);
             origins.iter().all(|&origin| self.facts.contradicts_condition(read, origin))

@@ -115,7 +115,7 @@ impl<'f, 'a> Replay<'f, 'a> {
             next_in_session: starts.collect(),
             current: vec![NONE; history.key_count()],
             lists: HashMap::new(),
-            commits: (level.rows == Rows::Exact && history.has_predicates())
+            commits: (level.rows != Rows::ReadsFrom && history.has_predicates())
                 .then(|| Commits::new(history)),
             past: HashSet::new(),
             has_past: level.rows == Rows::ReadsFrom,

@@ -8,6 +8,9 @@ use isolde_history::{
     History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version, VersionEvidence,
 };
 
+/// Of a key with more versions, not all are looked at for the sake of a condition.
+const VERSIONS_MAX: usize = 64;
+
 /// All operations of the named transactions on the named keys, and every possible writer of
 /// the named reads.
 pub(super) fn of(
@@ -202,6 +205,12 @@ impl Named {
         for &read in &self.reads {
             self.txns.insert(history.txn_of(read));
             let it = history.op(read);
+            if !it.kind.has_key() {
+                // What a condition finds says nothing of keys that lose a write.
+                let keys = self.keys.iter().map(|&key| index.versions_of(key));
+                let few = keys.filter(|versions| versions.len() <= VERSIONS_MAX);
+                self.txns.extend(few.flatten().map(|version| version.txn));
+            }
             if it.kind != OpKind::Read {
                 continue;
             }

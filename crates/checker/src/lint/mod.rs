@@ -2,9 +2,10 @@
 //!
 //! A rule is one row of [`RULES`]: what it means, what to do, how certain it is,
 //! and a function that finds examples in a history. Rules by subject: [`times`],
-//! [`outcomes`], [`values`], [`size`]; what an importer noticed while reading
+//! [`outcomes`], [`values`], [`size`], [`evidence`]; what an importer noticed while reading
 //! arrives as remarks and has rows too.
 
+mod evidence;
 mod outcomes;
 mod remarks;
 mod size;
@@ -59,6 +60,11 @@ pub static RULES: &[Rule] = &[
     remarks::COMPLETION_WITHOUT_INVOCATION,
     remarks::DUPLICATE_INDEX,
     remarks::REUSED_TRANSACTION_ID,
+    evidence::UNKNOWN_VERSION,
+    evidence::MISSING_VERSION,
+    evidence::REPEATED_VERSION,
+    evidence::UNNUMBERED_WRITER,
+    evidence::AGAINST_READS,
     outcomes::TIMEOUT_AS_FAILURE,
     outcomes::FAILED_BUT_SEEN,
     outcomes::RECORDED_BEFORE_COMMIT,
@@ -109,10 +115,25 @@ pub fn lint(history: &History, index: &Index) -> Vec<Finding> {
 /// Rules by which a level that holds was not tested at all.
 static VACUITY: &[&Rule] = &[&size::NOTHING_COMMITTED, &size::NO_DEPENDENCY];
 
+/// Rules about what a database told.
+static TOLD: &[&Rule] = &[
+    &evidence::UNKNOWN_VERSION,
+    &evidence::MISSING_VERSION,
+    &evidence::REPEATED_VERSION,
+    &evidence::UNNUMBERED_WRITER,
+    &evidence::AGAINST_READS,
+];
+
 /// Why levels that hold for this history say nothing about the database.
 pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
     let recording = Recording { history, index };
     VACUITY.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
+}
+
+/// What is wrong with orders and snapshots that a database told.
+pub fn wrongly_told(history: &History, index: &Index) -> Vec<&'static Rule> {
+    let recording = Recording { history, index };
+    TOLD.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
 }
 
 /// The rule of this name.

@@ -230,7 +230,9 @@ impl Pipeline {
     fn move_watermark(&mut self) {
         let open = || self.buffers.iter().filter(|buffer| buffer.is_open);
         let Some(foremost) = open().map(|buffer| buffer.bound).max() else {
-            self.watermark = NEVER;
+            // Everything leaves, but others may come whose events are of now.
+            let bounds = self.buffers.iter().map(|buffer| buffer.bound.saturating_add(1));
+            self.watermark = bounds.fold(self.watermark, Time::max);
             return;
         };
         let limit = foremost.saturating_sub(self.options.stall_after);
@@ -252,7 +254,10 @@ impl Pipeline {
                 least = least.min(buffer.bound);
             }
         }
-        self.watermark = self.watermark.max(least);
+        // If all that are open have fallen behind, nothing says how far it goes.
+        if least != NEVER {
+            self.watermark = self.watermark.max(least);
+        }
     }
 
     /// Moves events of a client up to the head of the next one.

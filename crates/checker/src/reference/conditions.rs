@@ -164,7 +164,8 @@ impl Reading<'_> {
         let told = self.snapshot_place(chain);
         let is_own = |&writer: &Option<Counted>| writer == Some(self.reader);
         let own_place = chain.writers.iter().position(is_own).unwrap_or(chain.writers.len());
-        (0..own_place)
+        // What the database told is taken as it is.
+        (0..if told.is_some() { chain.writers.len() } else { own_place })
             .filter(|&place| told.is_none_or(|told| told == place))
             .filter(|&place| fits(place))
             .collect()

@@ -14,8 +14,8 @@
 //! nothing. Levels with real time and sessions include session order, because a
 //! client does one thing after another even if its clock does not tell.
 //!
-//! Reads by condition add dependencies of their own; see `conditions`. Levels that do not
-//! imply snapshot isolation have none of them.
+//! Reads by condition add dependencies of their own; see `conditions`. Repeatable read and
+//! parallel snapshot isolation have none of them.
 //!
 //! Parallel snapshot isolation has no event for this: it asks that no cycle has
 //! fewer than two `rw`.
@@ -146,8 +146,7 @@ fn extend<'o>(
     }
     let Some(((key, orders), rest)) = open.split_first() else {
         let dependencies = dependencies(execution, level, chosen);
-        let snapshots = Level::SnapshotIsolation;
-        if level != snapshots && !snapshots.stronger_than().contains(&level) {
+        if matches!(level, Level::RepeatableRead | Level::ParallelSnapshotIsolation) {
             return Ok(true);
         }
         let constraints = conditions::constraints(execution, chosen)?;

@@ -118,8 +118,7 @@ impl<'a> Versions<'a> {
         versions.group_reads();
         versions.find_links(model, sources);
         versions.find_settled();
-        let asks = model.protected == Protected::Everything && model.forbids_divergence();
-        if asks && history.has_predicates() {
+        if model.protected == Protected::Everything && history.has_predicates() {
             versions.conditions = Conditions::new(&versions);
         }
         versions

@@ -88,6 +88,9 @@ pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<N
     if let Some(total) = &history.orders().total {
         return graph.sorted_by(given_rank(graph, history, total));
     }
+    if let Some(order) = by_timestamps(graph, history) {
+        return order;
+    }
     if !history.has_times() {
         return graph.sorted();
     }
@@ -105,6 +108,27 @@ pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<N
             _ => times.commit.completed,
         }
     })
+}
+
+/// An order along the database's own timestamps [Chronos], if all transactions have them.
+fn by_timestamps(graph: &Graph, history: &History) -> Option<Result<Vec<Node>, Vec<Node>>> {
+    let model = graph.model;
+    let events = model.events_of(history.txn_count());
+    let mut times = Vec::with_capacity(events);
+    for txn in history.txns() {
+        let given = history.timestamps(txn)?;
+        if model.events == Events::Two {
+            // Who starts sees what was committed up to then.
+            times.push((given.start, 1, model.begin(txn)));
+        }
+        times.push((given.commit, 0, model.commit(txn)));
+    }
+    times.sort_unstable();
+    let mut ranks = vec![i64::MAX; graph.node_count()];
+    for (rank, (_, _, node)) in (0..).zip(times) {
+        ranks[node as usize] = rank;
+    }
+    Some(graph.sorted_by(|node| ranks[node as usize]))
 }
 
 /// The place of each event if transactions ran one after another in a given order.

@@ -28,6 +28,7 @@ mod writes_follow_reads;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::check::Limits;
 use crate::level::Level;
+use crate::naming;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
@@ -93,7 +94,12 @@ pub(crate) struct Forced {
 
 /// Decides one level, given that no read is wrong by itself at it.
 pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
-    let found = |cycle| Decision::Violated(anomaly::of_cycle(cycle, rule.broken));
+    let found = |cycle: Cycle| {
+        let is_phantom = rule.broken == AnomalyKind::FracturedRead
+            && naming::missed_by_condition(facts.history, &cycle);
+        let broken = if is_phantom { AnomalyKind::Phantom } else { rule.broken };
+        Decision::Violated(anomaly::of_cycle(cycle, broken))
+    };
     let forced = match (rule.forced)(facts) {
         Ok(forced) => forced,
         Err(Halt::Cycle(cycle)) => return found(cycle),

@@ -1,7 +1,7 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
 use crate::notation::{lines, parse, show};
-use isolde::online::{Batch, ClientId, NEVER, Pipeline, PipelineOptions, Room};
+use isolde::online::{Batch, ClientId, Pipeline, PipelineOptions, Room};
 
 const A: ClientId = ClientId(0);
 const B: ClientId = ClientId(1);
@@ -67,7 +67,18 @@ fn a_client_that_dies_in_a_transaction_has_never_committed() {
     pipeline.close(B);
     let _ = pipeline.push(A, &parse("A1 b 1-2\nA1 w 5-6 u=1"));
     pipeline.close(A);
-    assert_eq!(drain(&mut pipeline), (lines("A1 b 1-2\nA1 w 5-6 u=1\nA1 a 6-"), NEVER));
+    assert_eq!(drain(&mut pipeline), (lines("A1 b 1-2\nA1 w 5-6 u=1\nA1 a 6-"), 7));
+}
+
+#[test]
+fn a_client_that_comes_when_all_others_have_gone_is_waited_for() {
+    let mut pipeline = open();
+    let _ = pipeline.push(A, &parse("A1 b 1-2\nA1 c 5-6"));
+    pipeline.close(A);
+    pipeline.close(B);
+    assert_eq!(drain(&mut pipeline).1, 6);
+    let _ = pipeline.push(B, &parse("B1 b 9-10\nB1 c 12-13"));
+    assert_eq!(drain(&mut pipeline), (lines("B1 b 9-10"), 12));
 }
 
 #[test]

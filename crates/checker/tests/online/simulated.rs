@@ -124,15 +124,17 @@ fn expected(bug: Bug) -> &'static [&'static str] {
         Bug::DirtyRead => {
             &["dirty-read", "aborted-read", "intermediate-read", "future-read", "read-skew"]
         }
-        Bug::Phantom => &[],
+        Bug::Phantom | Bug::PredicateManyPreceders | Bug::PredicateWriteSkew | Bug::LostInsert => {
+            &[]
+        }
     }
 }
 
 #[test]
 fn every_bug_is_found_under_its_name() {
     let mut wrong = Vec::new();
-    // Phantoms take ranges, which generated histories do not have.
-    for row in BUGS.iter().filter(|row| row.bug != Bug::Phantom) {
+    // Others take conditions, which generated histories do not have.
+    for row in BUGS.iter().filter(|row| !row.bug.is_of_rows()) {
         for seed in seeds(3) {
             let isolation = if row.bug.fits(Isolation::SnapshotIsolation) {
                 Isolation::SnapshotIsolation

@@ -162,7 +162,7 @@ impl Judged {
         let (mut report, mut gated) = (of(&all), of(&gate));
         let bank = (parameters.kind == TxnKind::Application(Application::Bank))
             .then(|| Total::of(&history));
-        if is_violated && !history.orders().versions.is_empty() {
+        if is_violated && history.has_evidence() {
             drop(index);
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
             gated.take_without_given(&report);

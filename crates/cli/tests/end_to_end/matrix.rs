@@ -38,14 +38,15 @@ fn waiting_is_seen() {
 #[test]
 fn a_phantom_breaks_a_promise() {
     let folder = Folder::with(&[]);
-    let matrix = folder
-        .isolde("matrix sim://serializable?bug=phantom --only G2 --format json --output kept");
+    let matrix = folder.isolde(
+        "matrix sim://serializable?bug=predicate-write-skew --only G2 --format json --output kept",
+    );
     assert_eq!((matrix.status, matrix.stderr.as_str()), (1, ""));
     let json: Value = serde_json::from_str(&matrix.stdout).expect("JSON");
     let cell = &json["isolations"][0]["anomalies"][0];
     assert_eq!(cell["result"], "possible");
     assert_eq!(cell["broken_promise"], true);
-    assert_eq!(cell["found"], serde_json::json!(["predicate-anti-dependency-cycle"]));
+    assert_eq!(cell["found"], serde_json::json!(["predicate-write-skew"]));
     // The history is one like any other.
     let checked = folder.isolde("check kept/serializable-G2.log --level serializable --quiet");
     assert_eq!(checked.status, 1);

@@ -190,6 +190,46 @@ fn written_and_told(log: &str) -> [Vec<(String, String)>; 2] {
 }
 
 #[test]
+fn conditions_are_judged_by_what_a_white_box_tells() {
+    for target in ["sqlite", "sim://serializable"] {
+        for preset in ["predicates", "phantoms"] {
+            let folder = Folder::with(&[]);
+            let run = folder.isolde(&format!(
+                "run {target} --white-box --preset {preset} {SHORT} --level serializable --output out"
+            ));
+            assert_eq!(run.status, 0, "{target} {preset}: {}{}", run.stdout, run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_database_without_a_past_is_not_asked_for_it() {
+    let folder = Folder::with(&[("h.txt", "# isolde-history 1\n1: w(1,2)\n")]);
+    for (target, expected) in [
+        (
+            "sim://serializable",
+            "recover: simulated database does not know afterwards in which order it installed \
+             versions; ask it while it is driven, by isolde run --white-box",
+        ),
+        (
+            "sqlite:other.db",
+            "recover: SQLite does not know afterwards in which order it installed versions; ask it \
+             while it is driven, by isolde run --white-box",
+        ),
+        (
+            "mariadb",
+            "recover: expected the address of the database that was driven, as in \
+             mariadb://user:password@host:3306/database?ssl-mode=required: one that is started \
+             here knows nothing of the past",
+        ),
+    ] {
+        let run = folder.isolde(&format!("recover {target} h.txt"));
+        assert_eq!(run.status, 3, "{target}");
+        assert_eq!(run.stderr, format!("isolde: {expected}\n"), "{target}");
+    }
+}
+
+#[test]
 fn a_white_box_tells_the_order_of_every_version() {
     for target in ["sqlite", "sim://serializable", "sim://snapshot-isolation"] {
         let folder = Folder::with(&[]);
@@ -203,10 +243,14 @@ fn a_white_box_tells_the_order_of_every_version() {
         assert_eq!(written, told, "{target}");
         let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
         let keys = log.lines().filter(|line| line.starts_with("versions ")).count();
-        let expected = serde_json::json!({ "versions": told.len(), "keys": keys });
+        let snapshots = json["white_box"]["snapshots"].as_u64().expect("a number");
+        assert!(snapshots >= json["committed"].as_u64().expect("a number"), "{target}");
+        let expected =
+            serde_json::json!({ "versions": told.len(), "keys": keys, "snapshots": snapshots });
         assert_eq!(json["white_box"], expected, "{target}");
         let said = format!(
-            "white box: the database told the order of {} versions of {keys} keys",
+            "white box: the database told the order of {} versions of {keys} keys, and \
+             {snapshots} snapshots",
             told.len()
         );
         assert!(run.stdout.contains(&said), "{target}: {}", run.stdout);

@@ -11,10 +11,10 @@
 //! be that of a moment ago.
 
 use super::errors::{Asked, broken, lacks, succeeded};
-use super::http::Connection;
 use super::interactive::InteractiveSession;
 use super::message::{encoded, read_range};
 use super::whole::WholeSession;
+use crate::http::Connection;
 use crate::network::{self, Encryption, Server};
 use crate::{Target, managed};
 use isolde_harness::{

@@ -4,7 +4,7 @@
 //! Of a transaction that was sent, an error may mean that it was not done, or that etcd
 //! gave up waiting: unless it is certain, the outcome is unknown.
 
-use super::http::Answered;
+use crate::http::Answered;
 use isolde_harness::Failure;
 use serde_json::Value;
 use std::io;

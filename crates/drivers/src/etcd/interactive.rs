@@ -8,11 +8,11 @@
 
 use super::driver::asked;
 use super::errors::{Asked, broken, succeeded};
-use super::http::Connection;
 use super::message::{
     Found, change, found, list, read, read_range, register, revision, unchanged, unchanged_range,
     value,
 };
+use crate::http::Connection;
 use isolde_harness::{Access, Answer, Failure, Request, Session};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,12 +1,11 @@
 //! etcd, through its JSON gateway.
 //!
-//! `http.rs` makes requests, `message.rs` writes and reads what is in them, `errors.rs`
+//! `message.rs` writes and reads what is in requests, `errors.rs`
 //! says what errors mean, `driver.rs` opens databases, `interactive.rs` and `whole.rs`
 //! are its two ways to make transactions.
 
 mod driver;
 mod errors;
-mod http;
 mod interactive;
 mod message;
 mod whole;

@@ -5,8 +5,8 @@
 //! `txn` of its own and so must be alone.
 
 use super::errors::{Asked, broken, lacks, succeeded};
-use super::http::Connection;
 use super::message::{change, found, has_value, read, read_range, register, unchanged, value};
+use crate::http::Connection;
 use isolde_harness::{Access, Answer, Failure, Request, Session};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

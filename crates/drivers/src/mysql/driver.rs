@@ -6,6 +6,7 @@ use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{connecting, described, failure};
 use super::recover::{self, BinaryLog};
 use super::statements::Statements;
+use super::stored_versions::StoredVersions;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Installed, Needs,
@@ -213,6 +214,10 @@ impl Server {
         Server { name: format!("{name}:{port}"), options, variables: variables.to_vec() }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn connect(&self) -> Result<Conn, Failure> {
         let connected = Conn::new(self.options.clone());
         let mut conn = connected.map_err(|error| connecting(&error, &self.name))?;
@@ -363,10 +368,8 @@ impl Database for Mysql {
 
     fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
         if self.name == "TiDB" {
-            return Err(Failure::Refused(
-                "expected MariaDB or MySQL for --white-box, found TiDB, which has no binary log"
-                    .to_owned(),
-            ));
+            let registers = &self.tables.registers;
+            return Ok(Box::new(StoredVersions::begin(&self.servers[0], registers)?));
         }
         Ok(Box::new(BinaryLog::begin(&self.servers[0], &self.tables.registers)?))
     }

@@ -5,6 +5,7 @@ mod driver;
 mod errors;
 mod recover;
 mod statements;
+mod stored_versions;
 
 pub(crate) use claims::{GALERA, MARIADB, TIDB};
 pub(crate) use driver::{is_synced, open_at};

@@ -4,6 +4,7 @@
 //! standby, and is only read. Statements are prepared when a session begins, so that a
 //! request is one round trip.
 
+use super::changefeed::Changefeed;
 use super::claims::{Flavour, Servers};
 use super::errors::{connecting, described, failure};
 use super::recover::{self, Decoding};
@@ -310,9 +311,13 @@ impl Database for Postgres {
     }
 
     fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
+        if self.flavour.name == "CockroachDB" {
+            let (client, feed) = (self.primary()?, self.primary()?);
+            return Ok(Box::new(Changefeed::begin(client, feed, &self.tables.registers)?));
+        }
         if self.flavour.name != "PostgreSQL" {
             return Err(Failure::Refused(format!(
-                "expected PostgreSQL itself for --white-box, found {}, whose log is another",
+                "expected PostgreSQL or CockroachDB for --white-box, found {}, whose log is another",
                 self.flavour.name
             )));
         }

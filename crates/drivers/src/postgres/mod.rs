@@ -1,5 +1,6 @@
 //! PostgreSQL, and the databases that speak its protocol.
 
+mod changefeed;
 mod claims;
 mod driver;
 mod errors;

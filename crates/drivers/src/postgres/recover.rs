@@ -70,7 +70,7 @@ fn refusal(error: &postgres::Error) -> Failure {
     let advice = match code {
         "42501" => "; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION",
         "53400" => "; all replication slots are taken: raise max_replication_slots or drop one",
-        "42704" if error.to_string().contains("replication slot") => {
+        "42704" if described(error).contains("replication slot") => {
             "; a slot keeps the log only from its creation on: create it before the run, by SELECT \
              pg_create_logical_replication_slot('name', 'test_decoding')"
         }

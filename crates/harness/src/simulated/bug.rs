@@ -44,8 +44,14 @@ pub enum Bug {
     DirtyRead,
     /// A crash loses the last commits, which were acknowledged.
     LostCommit,
-    /// Rows that a range read did not find are not checked.
+    /// A condition that is read by again is read outside of the snapshot.
     Phantom,
+    /// Another condition than before is read outside of the snapshot.
+    PredicateManyPreceders,
+    /// Rows that a read by condition did not find are not checked.
+    PredicateWriteSkew,
+    /// The check of rows that were inserted is skipped.
+    LostInsert,
 }
 
 /// What a bug is called, and how it shows.
@@ -122,9 +128,16 @@ pub static BUGS: &[BugRow] = &[
         &["aborted-read", "intermediate-read", "circular-information-flow"]),
     row(Bug::LostCommit, "lost-commit", "a crash loses the last commits, which were acknowledged",
         "cursor-stability", &["lost-update"]),
-    BugRow { found_within: 3, ..row(Bug::Phantom, "phantom",
-        "rows that a range read did not find are not checked",
-        "serializable", &["predicate-anti-dependency-cycle"]) },
+    row(Bug::Phantom, "phantom", "a condition that is read by again is read outside of the snapshot",
+        "snapshot-isolation", &["phantom"]),
+    row(Bug::PredicateManyPreceders, "predicate-many-preceders",
+        "another condition than before is read outside of the snapshot",
+        "snapshot-isolation", &["predicate-many-preceders", "phantom"]),
+    row(Bug::PredicateWriteSkew, "predicate-write-skew",
+        "rows that a read by condition did not find are not checked",
+        "serializable", &["predicate-write-skew", "predicate-anti-dependency-cycle"]),
+    row(Bug::LostInsert, "lost-insert", "of two inserts of one row, both succeed",
+        "snapshot-isolation", &["lost-insert"]),
 ];
 
 impl Bug {
@@ -138,12 +151,22 @@ impl Bug {
         BUGS.iter().find(|row| row.bug == self).expect("every bug has a row")
     }
 
+    /// Whether it takes conditions or inserts, which generated histories do not have.
+    pub fn is_of_rows(self) -> bool {
+        matches!(
+            self,
+            Bug::Phantom | Bug::PredicateManyPreceders | Bug::PredicateWriteSkew | Bug::LostInsert
+        )
+    }
+
     /// Whether a store of this level can have it: there must be a snapshot to spoil, or
     /// a check to skip.
     pub fn fits(self, isolation: Isolation) -> bool {
         match isolation {
             Isolation::Serializable => true,
-            Isolation::SnapshotIsolation => !matches!(self, Bug::WriteSkew | Bug::Phantom),
+            Isolation::SnapshotIsolation => {
+                !matches!(self, Bug::WriteSkew | Bug::PredicateWriteSkew)
+            }
             _ => false,
         }
     }
@@ -162,11 +185,11 @@ impl Bug {
                 parameters.isolation.name()
             )));
         }
-        if self == Bug::Phantom {
-            return Err(ParameterError::new(
-                "expected a bug of registers, found phantom, which takes ranges: \
-                 drive the simulated database instead",
-            ));
+        if self.is_of_rows() {
+            return Err(ParameterError::new(format!(
+                "expected a bug of registers, found {name}, which takes conditions: drive the \
+                 simulated database instead"
+            )));
         }
         if parameters.kind == crate::TxnKind::ListAppend && !self.row().on_lists {
             return Err(ParameterError::new(format!(

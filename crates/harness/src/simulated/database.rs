@@ -187,7 +187,7 @@ impl Session for SimulatedSession {
 
     fn snapshot(&mut self) -> Option<Snapshot> {
         let has_one = locked(&self.world).has_snapshots();
-        self.txn.snapshot.clone().filter(|_| !has_one)
+        if has_one { self.txn.strayed.take() } else { self.txn.snapshot.clone() }
     }
 
     fn identity(&mut self) -> Result<Identity, Failure> {

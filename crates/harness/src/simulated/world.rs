@@ -129,7 +129,7 @@ impl World {
         for name in low..=high {
             let key = self.key(name, Kind::Register);
             let value = self.read(txn, key);
-            if value.is_none() && self.bug == Some(Bug::Phantom) {
+            if value.is_none() && self.bug == Some(Bug::PredicateWriteSkew) {
                 txn.done.pop();
             }
             rows.extend(value.map(|value| (name, value)));
@@ -144,6 +144,27 @@ impl World {
         txn: &mut OpenTxn,
         filter: Filter,
     ) -> Result<Vec<(u64, u64)>, Failure> {
+        let is_again = txn.filters.contains(&filter);
+        let is_first = txn.filters.is_empty();
+        txn.filters.push(filter);
+        let can_stray = match self.bug {
+            Some(Bug::Phantom) => is_again,
+            Some(Bug::PredicateManyPreceders) => !is_first && !is_again,
+            _ => false,
+        };
+        if !can_stray || !self.store.strays() {
+            return self.found(txn, filter);
+        }
+        let (began, hidden) = (txn.began, txn.hidden);
+        (txn.began, txn.hidden) = (self.store.commits(), 0);
+        txn.strayed = Some(self.numbers.snapshot(txn.began, 0));
+        let rows = self.found(txn, filter);
+        (txn.began, txn.hidden) = (began, hidden);
+        rows
+    }
+
+    /// The rows of the snapshot that meet a condition.
+    fn found(&mut self, txn: &mut OpenTxn, filter: Filter) -> Result<Vec<(u64, u64)>, Failure> {
         if let Filter::Keys { low, high } = filter {
             return self.rows(txn, low, high);
         }
@@ -158,7 +179,6 @@ impl World {
                 }
             }
         }
-        txn.filters.push(filter);
         Ok(rows)
     }
 
@@ -177,6 +197,7 @@ impl World {
         txn: &mut OpenTxn,
         request: &Request,
     ) -> Result<Answer, Failure> {
+        txn.strayed = None;
         self.look(txn);
         Ok(match *request {
             Request::Read { key } => {
@@ -209,9 +230,11 @@ impl World {
                 }
                 Answer::Applied(is_there)
             }
-            Request::Range { low, high } => Answer::Rows(self.rows(txn, low, high)?),
+            Request::Range { low, high } => {
+                Answer::Rows(self.rows_where(txn, Filter::Keys { low, high })?)
+            }
             Request::UpdateRange { low, high, first } => {
-                let mut rows = self.rows(txn, low, high)?;
+                let mut rows = self.rows_where(txn, Filter::Keys { low, high })?;
                 for (name, value) in &mut rows {
                     *value = first + (*name - low);
                     let key = self.key(*name, Kind::Register);
@@ -322,7 +345,7 @@ impl World {
     fn matters(&self, filter: Filter, change: &Change) -> bool {
         let met = |value: Option<u64>| value.is_some_and(|value| filter.holds(change.key, value));
         match self.bug {
-            Some(Bug::Phantom) => met(change.before),
+            Some(Bug::PredicateWriteSkew) => met(change.before),
             _ => met(change.before) || met(change.after),
         }
     }

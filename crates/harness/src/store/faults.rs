@@ -187,6 +187,13 @@ impl Faults {
         };
         let possible = match self.bug {
             Bug::LostUpdate => changed.iter().all(|&(key, _)| writes(key) && reads(key)),
+            Bug::LostInsert => {
+                let is_new = |key| {
+                    let first = txn.done.iter().find(|done| done.key == key);
+                    first.is_some_and(|done| done.action == Action::Read && done.value == 0)
+                };
+                changed.iter().all(|&(key, _)| writes(key) && is_new(key))
+            }
             Bug::WriteSkew => {
                 let skewed = |&(_, number): &(u32, u32)| {
                     let reads = self.commit(number).map_or(&[][..], |commit| &commit.reads);

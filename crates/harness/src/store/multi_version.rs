@@ -247,6 +247,10 @@ impl Store for MultiVersion {
         faults.is_some_and(|faults| faults.bug == Bug::FutureRead && faults.strikes())
     }
 
+    fn strays(&mut self) -> bool {
+        self.faults.as_mut().is_some_and(|faults| faults.strikes())
+    }
+
     fn write(&mut self, txn: &mut OpenTxn, key: u32, value: u32) -> Result<(), Conflict> {
         if let Some(faults) = &mut self.faults {
             faults.wrote(txn, key, value);

@@ -2,7 +2,7 @@
 //!
 //! A [`Workload`] has a [`Client`] for each session. A client plans one transaction
 //! after another; its plans depend on the parameters, the seed and its number alone, and
-//! for compare-and-sets on what it last saw. Values are unique: no two writes of a run
+//! for compare-and-sets and conditions on what it last saw. Values are unique: no two writes of a run
 //! write the same one. Keys may be short-lived: then a client moves on to new keys after
 //! a number of transactions, and all clients do so at about the same time.
 //!
@@ -69,9 +69,13 @@ impl Workload {
             TxnKind::ListAppend => vec![ReadList, Append],
             TxnKind::Rows(Rows::BlindWriteRange) => vec![Read, Write, Range],
             TxnKind::Rows(Rows::Mix { .. }) => vec![Read, Write, Insert, Delete, Range],
+            TxnKind::Rows(Rows::Predicates { deletes: 0, .. }) => {
+                vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere]
+            }
             TxnKind::Rows(Rows::Predicates { .. }) => {
                 vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere, DeleteWhere]
             }
+            TxnKind::Rows(Rows::Phantoms) => vec![Select, Aggregate, Insert],
             TxnKind::Rows(Rows::CompareAndSet) => vec![Read, CompareAndSet],
             _ => vec![Read, Write],
         }
@@ -138,6 +142,13 @@ impl Values {
         self.one() * BLOCK
     }
 
+    /// Goes on from a block that another client has reached, so that what is recent is the
+    /// same for all.
+    fn catch_up(&mut self, block: u64) {
+        let behind = block.saturating_sub(self.next + 1);
+        self.next += behind.div_ceil(self.clients) * self.clients;
+    }
+
     /// Values that were written not long ago, or are going to be soon, about this many by
     /// each client.
     fn recent(&self, count: u64) -> Filter {
@@ -181,6 +192,12 @@ impl Client {
     pub fn saw(&mut self, request: &Request, answer: &Answer) {
         if let Plans::Rows(planner) = &mut self.plans {
             planner.saw(request, answer);
+            if planner.takes_blocks()
+                && let Answer::Rows(rows) = answer
+                && let Some(last) = rows.iter().map(|row| row.1).max()
+            {
+                self.values.catch_up(last / BLOCK);
+            }
         }
     }
 }

@@ -77,7 +77,8 @@ impl RowPlanner {
                     });
                 }
             }
-            Rows::Predicates { share } => self.predicates(share, random, values, requests),
+            Rows::Predicates { share, .. } => self.predicates(share, random, values, requests),
+            Rows::Phantoms => phantoms(random, values, requests),
             Rows::CompareAndSet => {
                 let key = self.key(random);
                 let expected = self.seen.get(&key).copied();
@@ -135,11 +136,15 @@ impl RowPlanner {
     fn change_by_condition(&self, random: &mut Random, values: &mut Values) -> Request {
         let length = 1 + random.below(RANGE_KEYS_MAX);
         let filter = filter_by_value(random, values);
-        match (random.below(4), self.range(random, length)) {
+        if let Rows::Predicates { deletes, .. } = self.rows
+            && random.below(100) < u32::from(deletes)
+        {
+            return Request::DeleteWhere { filter };
+        }
+        match (random.below(3), self.range(random, length)) {
             (0, Request::Range { low, high }) => {
                 Request::UpdateRange { low, high, first: values.block() }
             }
-            (1, _) => Request::DeleteWhere { filter },
             _ => Request::UpdateWhere { filter, first: values.block() },
         }
     }
@@ -152,6 +157,11 @@ impl RowPlanner {
         let length = length.min(self.choice.keys());
         let low = self.choice.draw(random).min(self.choice.keys() - length);
         Request::Range { low: u64::from(low), high: u64::from(low + length - 1) }
+    }
+
+    /// Whether its values are blocks of values.
+    pub(super) fn takes_blocks(&self) -> bool {
+        matches!(self.rows, Rows::Predicates { .. } | Rows::Phantoms)
     }
 
     pub(super) fn saw(&mut self, request: &Request, answer: &Answer) {
@@ -171,6 +181,20 @@ impl RowPlanner {
             _ => {}
         }
     }
+}
+
+/// Every row is inserted once and never changed, so only conditions can miss something.
+fn phantoms(random: &mut Random, values: &mut Values, requests: &mut Vec<Request>) {
+    let filter = values.recent(2);
+    requests.push(Request::Select { filter });
+    requests.push(match random.below(4) {
+        0 => Request::Select { filter },
+        1 => Request::Aggregate { function: Function::Count, filter: values.recent(3) },
+        _ => {
+            let value = values.block();
+            Request::Insert { key: value / BLOCK, value }
+        }
+    });
 }
 
 /// A condition that few rows meet, and that any write may change for its row.

@@ -41,6 +41,8 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         sessions: HashMap::new(),
         intents: HashMap::new(),
         open: HashMap::new(),
+        replaced: HashMap::new(),
+        written: Vec::new(),
         has_head: false,
         has_ended: false,
     };
@@ -69,6 +71,14 @@ struct Open {
     begin: Interval,
 }
 
+/// Which versions a line has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    All,
+    /// Those that their own transaction did not replace.
+    Finals,
+}
+
 struct Reader<'a> {
     builder: &'a mut HistoryBuilder,
     name: &'a str,
@@ -77,6 +87,10 @@ struct Reader<'a> {
     /// client learned it.
     intents: HashMap<u64, Vec<u8>>,
     open: HashMap<u64, Open>,
+    /// By key and last value of a transaction, what it wrote there before.
+    replaced: HashMap<(u64, u64), Vec<u64>>,
+    /// Keys and values that the transaction at hand writes.
+    written: Vec<(u64, u64)>,
     has_head: bool,
     has_ended: bool,
 }
@@ -99,14 +113,16 @@ impl Reader<'_> {
             b"commit" => self.outcome(&mut cursor, Outcome::Committed),
             b"abort" => self.outcome(&mut cursor, Outcome::Aborted),
             b"unknown" => self.outcome(&mut cursor, Outcome::Unknown),
-            b"versions" => self.versions(&mut cursor),
+            b"versions" => self.versions(&mut cursor, Told::All),
+            b"finals" => self.versions(&mut cursor, Told::Finals),
             b"event" => self.event(&mut cursor),
             b"end" => {
                 self.has_ended = true;
                 Ok(())
             }
             _ => Err(
-                "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `event` or `end`",
+                "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
+                 or `end`",
             ),
         };
         known.map_err(|expected| self.expected(line, expected, text))
@@ -146,15 +162,34 @@ impl Reader<'_> {
         let txn = self.builder.begin(session);
         self.builder.outcome(txn, Outcome::Unknown);
         self.builder.times(txn, TxnTimes { begin, commit: Interval::UNKNOWN });
+        self.written.clear();
         while let Some(word) = line.txn_word()? {
             match word {
-                Word::Step(step) => self.step(&step),
+                Word::Step(step) => {
+                    step.written(&mut self.written);
+                    self.step(&step);
+                }
                 Word::Number(number) => self.builder.number(txn, number),
                 Word::Snapshot(snapshot) => self.builder.txn_snapshot(txn, snapshot),
             }
         }
+        self.note_replaced();
         self.open.insert(label, Open { number, txn, begin });
         Ok(())
+    }
+
+    /// Remembers what a transaction wrote more than once.
+    fn note_replaced(&mut self) {
+        // In the order of keys, and of one key in the order of writing.
+        self.written.sort_by_key(|write| write.0);
+        for of_key in self.written.chunk_by(|left, right| left.0 == right.0) {
+            if let [before @ .., last] = of_key
+                && !before.is_empty()
+            {
+                let before = before.iter().map(|write| write.1).collect();
+                self.replaced.insert(*last, before);
+            }
+        }
     }
 
     /// The transaction that `label` intended, whose answers nobody saw.
@@ -200,7 +235,10 @@ impl Reader<'_> {
             match (value, step.effect) {
                 (None, _) => rows.push(PredicateRow { key, value: Value::NIL, matched: false }),
                 // What the update saw is not known, what it wrote is.
-                (Some(value), Effect::Updated) => written.push((OpKind::Write, key, value)),
+                (Some(value), Effect::Updated) => {
+                    rows.push(PredicateRow { key, value: Value::UNKNOWN, matched: true });
+                    written.push((OpKind::Write, key, value));
+                }
                 (Some(value), Effect::Removed) => {
                     rows.push(PredicateRow { key, value, matched: true });
                     written.push((OpKind::Delete, key, Value::NIL));
@@ -208,7 +246,9 @@ impl Reader<'_> {
                 (Some(value), _) => rows.push(PredicateRow { key, value, matched: true }),
             }
         }
-        self.builder.predicate(step.kind, Predicate { condition, rows, aggregate });
+        // One that found nothing to change has only read, and the next write is not its own.
+        let kind = if written.is_empty() { OpKind::PredicateRead } else { step.kind };
+        self.builder.predicate(kind, Predicate { condition, rows, aggregate });
         self.details(step);
         for (kind, key, value) in written {
             self.builder.op(kind, key, value);
@@ -244,10 +284,22 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// All versions of a register, as the database told them.
-    fn versions(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+    /// Versions of a register, as the database told them.
+    fn versions(&mut self, line: &mut Line<'_>, told: Told) -> Result<(), &'static str> {
         let key = line.number()?;
-        let numbers = line.versions()?;
+        let mut numbers = line.versions()?;
+        if told == Told::Finals {
+            let all = |last: &Option<u64>| {
+                let replaced = last.and_then(|last| self.replaced.get(&(key, last)));
+                replaced
+                    .into_iter()
+                    .flatten()
+                    .map(|&it| Some(it))
+                    .chain([*last])
+                    .collect::<Vec<_>>()
+            };
+            numbers = numbers.iter().flat_map(all).collect();
+        }
         let values = self.builder.values();
         let name = values.unsigned(key);
         let values = numbers

@@ -226,6 +226,6 @@ impl Random {
         let result = self.value();
         let function = Function::ALL.get(self.below(8) as usize);
         let aggregate = function.map(|&function| Aggregate { function, result });
-        Predicate { rows, condition, aggregate }
+        Predicate { condition, rows, aggregate }
     }
 }

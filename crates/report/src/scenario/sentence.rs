@@ -102,6 +102,15 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
     let (content, history) = (prose.content(read, key), prose.history);
     let write = prose.index.final_write(history, edge.before, key).map(|write| history.op(write));
+    let is_row =
+        |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
+    if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
+        let condition = history.predicate(read).display(history.values());
+        let name = prose.key(key);
+        return format!(
+            "{after} selected rows with {condition} after {before} had changed what {name} adds to them"
+        );
+    }
     match write {
         Some(write) if write.kind == OpKind::Append => {
             let element = prose.value(write.value);
@@ -124,6 +133,12 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     if !history.op(read).kind.has_key() {
         let predicate = history.predicate(read);
         let condition = predicate.display(history.values());
+        if !predicate.item_rows().any(|row| row.key == key) {
+            let name = prose.key(key);
+            return format!(
+                "{before} selected rows with {condition} before {after} changed what {name} adds to them{written}"
+            );
+        }
         return format!(
             "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",
             prose.content(read, key)

@@ -2,10 +2,13 @@
 //!
 //! Versions are kept by value, and by remainder for each divisor that is asked for; keys
 //! are kept by name, and for each the versions in which its row exists. So an operation looks
-//! at the versions and keys that meet its condition, not at all. Conditions of other kinds,
-//! and values that are no numbers, are looked at one by one.
+//! at the versions and keys that meet its condition, not at all. Where more versions meet it
+//! than that is worth, chains are walked from the version that was seen to the nearest changes
+//! (`walk`), which are near then. Conditions of other kinds, and values that are no numbers, are
+//! looked at one by one.
 
 use super::runs::Runs;
+use super::walk::Test;
 use super::{KeyRuns, SlotWrites};
 use crate::strong::conditions::places::Chains;
 use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
@@ -29,12 +32,15 @@ pub(super) struct Matches<'v, 'a> {
     /// Keys by name; empty if not all are numbers.
     by_name: Vec<(i128, KeyId)>,
     /// By divisor and remainder, versions by key.
-    by_remainder: HashMap<(u64, u64), Rc<Vec<(KeyId, Slot)>>>,
+    by_remainder: HashMap<(u64, u64), Rc<KeySlots>>,
     /// The versions in which the row of a key exists.
     existing: HashMap<(KeyId, Takes), Rc<KeyRuns>>,
     /// Answers that may be asked for again.
     known: HashMap<(Condition, Takes), Rc<Found>>,
 }
+
+/// Versions with their keys, sorted.
+type KeySlots = Vec<(KeyId, Slot)>;
 
 /// What an operation takes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,11 +54,16 @@ pub(super) struct Found {
     pub(super) keys: Vec<(KeyId, Rc<KeyRuns>)>,
     /// Whether it could be told of all versions of all keys.
     pub(super) tells_all: bool,
+    /// In place of the keys, if so many versions meet the condition that all keys are looked at.
+    pub(super) dense: Option<Test>,
 }
+
+/// From so many matching versions for each key on, chains are walked.
+const DENSE: usize = 3;
 
 impl Found {
     pub(super) fn has(&self, key: KeyId) -> bool {
-        self.keys.binary_search_by_key(&key, |entry| entry.0).is_ok()
+        self.dense.is_some() || self.keys.binary_search_by_key(&key, |entry| entry.0).is_ok()
     }
 }
 
@@ -102,19 +113,23 @@ impl<'v, 'a> Matches<'v, 'a> {
         self.by_name.sort_unstable();
     }
 
-    /// The value of a version whose row exists.
     fn live_value(&self, key: KeyId, slot: Slot) -> Option<Value> {
-        let history = self.versions.history;
-        let value = match self.writes.of(slot) {
-            Some(write) if history.op(write).kind == OpKind::Delete => Value::NIL,
-            Some(write) => history.op(write).value,
-            None => history.initial(key),
-        };
-        (value != Value::NIL).then_some(value)
+        self.writes.live_value(self.versions.history, key, slot)
     }
 
     pub(super) fn is_list(&self, key: KeyId) -> bool {
         self.lists[key.index()]
+    }
+
+    /// Versions of a key that do not meet a condition, and whether none does.
+    pub(super) fn that_fail(&self, predicate: &Predicate, key: KeyId) -> (Vec<Slot>, bool) {
+        let history = self.versions.history;
+        let slots = std::iter::once(INITIAL_SLOT).chain(self.versions.slots_of(key));
+        let meets = |slot: Slot| history.meets(&predicate.condition, key, self.writes.of(slot));
+        let others: Vec<Slot> = slots.filter(|&slot| meets(slot) == Some(false)).collect();
+        let all = 1 + self.versions.slots_of(key).len();
+        let adds_nothing = others.len() == all;
+        (others, adds_nothing)
     }
 
     /// Whether it can be told of all versions of a key what they add.
@@ -164,8 +179,11 @@ impl<'v, 'a> Matches<'v, 'a> {
                     return Rc::clone(known);
                 }
                 let slots = self.with_remainder(modulus, remainder);
+                if slots.len() > DENSE * history.key_count() {
+                    return Rc::new(self.dense(Test::Remainder(modulus, remainder)));
+                }
                 let keys = self.grouped(chains, &slots, takes);
-                let found = Rc::new(Found { keys, tells_all: !self.has_lists });
+                let found = Rc::new(Found { keys, tells_all: !self.has_lists, dense: None });
                 self.known.insert(asked, Rc::clone(&found));
                 found
             }
@@ -190,7 +208,11 @@ impl<'v, 'a> Matches<'v, 'a> {
             let runs = self.existing(chains, key, takes);
             (!runs.is_empty()).then_some((key, runs))
         });
-        Found { keys: keys.collect(), tells_all: !self.has_lists }
+        Found { keys: keys.collect(), tells_all: !self.has_lists, dense: None }
+    }
+
+    fn dense(&self, test: Test) -> Found {
+        Found { keys: Vec::new(), tells_all: !self.has_lists, dense: Some(test) }
     }
 
     /// The versions in which the row of a key exists.
@@ -217,13 +239,17 @@ impl<'v, 'a> Matches<'v, 'a> {
     ) -> Found {
         let start = self.by_value.partition_point(|entry| entry.0 < low);
         let end = self.by_value.partition_point(|entry| entry.0 <= high);
+        if end.saturating_sub(start) > DENSE * self.versions.history.key_count() {
+            return self.dense(Test::Between(low, high));
+        }
         let mut slots: Vec<(KeyId, Slot)> =
             self.by_value[start..end.max(start)].iter().map(|entry| (entry.1, entry.2)).collect();
         slots.sort_unstable();
-        Found { keys: self.grouped(chains, &slots, takes), tells_all: !self.has_lists }
+        let keys = self.grouped(chains, &slots, takes);
+        Found { keys, tells_all: !self.has_lists, dense: None }
     }
 
-    fn with_remainder(&mut self, modulus: u64, remainder: u64) -> Rc<Vec<(KeyId, Slot)>> {
+    fn with_remainder(&mut self, modulus: u64, remainder: u64) -> Rc<KeySlots> {
         let asked = (modulus, remainder);
         if !self.by_remainder.contains_key(&asked) {
             let of = |number: i128| number.rem_euclid(i128::from(modulus));
@@ -286,7 +312,7 @@ impl<'v, 'a> Matches<'v, 'a> {
             return Rc::clone(known);
         }
         let history = self.versions.history;
-        let mut found = Found { keys: Vec::new(), tells_all: !self.has_lists };
+        let mut found = Found { keys: Vec::new(), tells_all: !self.has_lists, dense: None };
         for key in history.keys().filter(|key| !self.lists[key.index()]) {
             match self.slots_that_meet(history, &predicate.condition, key) {
                 Some(slots) if slots.is_empty() => {}

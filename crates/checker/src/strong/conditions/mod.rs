@@ -15,14 +15,18 @@ mod matches;
 mod open;
 mod places;
 mod runs;
+mod walk;
 
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use isolde_history::{Aggregate, KeyId, OpId, Predicate, Share, TxnId, Value};
+use isolde_history::{
+    Aggregate, Function, History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value,
+};
 use matches::Matches;
 use places::Chains;
 use runs::Runs;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use walk::Test;
 
 pub(super) use open::{Open, all_fit};
 
@@ -96,7 +100,7 @@ impl Conditions {
                 } else if !it.kind.has_key() {
                     let predicate = history.predicate(op);
                     let listed = listing(versions, op, predicate);
-                    finder.operation(Reading { txn, op, predicate, own: &own, listed });
+                    finder.operation(&Reading { txn, op, predicate, own: &own, listed });
                 }
             }
         }
@@ -157,9 +161,9 @@ enum Seen {
 }
 
 impl Finder<'_, '_> {
-    fn operation(&mut self, reading: Reading<'_>) {
+    fn operation(&mut self, reading: &Reading<'_>) {
         if let Some(aggregate) = reading.predicate.aggregate {
-            self.aggregate(&reading, aggregate);
+            self.aggregate(reading, aggregate);
             return;
         }
         let history = self.versions.history;
@@ -172,16 +176,64 @@ impl Finder<'_, '_> {
                 Listed::Value { .. } | Listed::Untold => false,
             };
             if contradicts {
-                self.mismatch(&reading, key, Some(own));
+                self.mismatch(reading, key, Some(own));
             }
         }
         let found = self.matches.of(&mut self.chains, reading.predicate);
+        if let Some(test) = found.dense {
+            for key in history.keys().filter(|key| !reading.own.contains_key(key)) {
+                self.dense_key(reading, key, test);
+            }
+        }
         for (key, runs) in &found.keys {
-            self.key(&reading, *key, runs);
+            self.key(reading, *key, runs);
         }
         for (&key, &listed) in &reading.listed {
             if !reading.own.contains_key(&key) && !found.has(key) {
-                self.key_without_matches(&reading, key, listed);
+                self.key_without_matches(reading, key, listed);
+            }
+        }
+    }
+
+    /// A key under a condition that many versions meet.
+    fn dense_key(&mut self, reading: &Reading<'_>, key: KeyId, test: Test) {
+        if self.matches.is_list(key) {
+            return;
+        }
+        if !self.versions.settled[key.index()] {
+            let (others, adds_nothing) = self.matches.that_fail(reading.predicate, key);
+            match (adds_nothing, reading.listed(key)) {
+                (true, Listed::Absent) => {}
+                (true, Listed::Replaced) => self.mismatch(reading, key, None),
+                _ => self.unordered_key(reading, key, &others),
+            }
+            return;
+        }
+        let told = self.chains.snapshot_place(key, reading.txn, reading.op);
+        if let (Some(place), Listed::Absent) = (told, reading.listed(key)) {
+            let walk = self.chains.walk(key, test, false);
+            if walk.share(place) != Share::Nothing {
+                let write = self.chains.write(key, place);
+                return self.mismatch(reading, key, write);
+            }
+            let changes =
+                [(walk.last_change(place), Change::Saw), (walk.next_change(place), Change::Missed)];
+            self.changes(reading, key, changes);
+            return;
+        }
+        let runs = KeyRuns::Ordered(Rc::new(self.chains.walk(key, test, false).runs()));
+        if !runs.is_empty() {
+            self.key(reading, key, &runs);
+        } else if reading.listed(key) != Listed::Absent {
+            self.key_without_matches(reading, key, reading.listed(key));
+        }
+    }
+
+    fn changes(&mut self, reading: &Reading<'_>, key: KeyId, changes: [(Option<u32>, Change); 2]) {
+        for (place, kind) in changes {
+            if let Some(place) = place {
+                let writer = self.chains.writer(key, place);
+                self.edge(reading, key, writer, kind);
             }
         }
     }
@@ -190,14 +242,12 @@ impl Finder<'_, '_> {
         if !self.matches.can_tell(reading.predicate, key) {
             return;
         }
-        match listed {
-            Listed::Replaced => self.mismatch(reading, key, None),
-            Listed::Value { value, matched: false } if !reading.predicate.condition.is_range() => {
-                if self.chains.slots_of_value(key, value, reading.txn).is_empty() {
-                    self.mismatch(reading, key, None);
-                }
-            }
-            _ => {}
+        if listed == Listed::Replaced {
+            self.mismatch(reading, key, None);
+        } else if !self.versions.settled[key.index()] {
+            self.unordered_key(reading, key, &[]);
+        } else if let Seen::Nowhere = self.seen(reading, key, &Runs::default()) {
+            self.mismatch(reading, key, None);
         }
     }
 
@@ -284,7 +334,7 @@ impl Finder<'_, '_> {
         let own_place = self.chains.own_place(key, reading.txn);
         let fits = |place: u32| {
             let adds = runs.share(place) != Share::Nothing;
-            place < own_place
+            (told.is_some() || place < own_place)
                 && told.is_none_or(|told| told == place)
                 && match listed {
                     Listed::Replaced => adds,
@@ -301,14 +351,12 @@ impl Finder<'_, '_> {
     }
 
     fn edges(&mut self, reading: &Reading<'_>, key: KeyId, runs: &Runs, place: u32) {
-        if let Some(change) = runs.last_change(place) {
-            let writer = self.chains.writer(key, change);
-            self.edge(reading, key, writer, Change::Saw);
-        }
-        if let Some(change) = runs.next_change(place, self.chains.length(key)) {
-            let writer = self.chains.writer(key, change);
-            self.edge(reading, key, writer, Change::Missed);
-        }
+        let length = self.chains.length(key);
+        let changes = [
+            (runs.last_change(place), Change::Saw),
+            (runs.next_change(place, length), Change::Missed),
+        ];
+        self.changes(reading, key, changes);
     }
 
     fn edge(&mut self, reading: &Reading<'_>, key: KeyId, writer: TxnId, kind: Change) {
@@ -333,6 +381,9 @@ impl Finder<'_, '_> {
         if !reading.listed.is_empty() {
             return self.leave_open(reading, None);
         }
+        if let Some(test) = found.dense {
+            return self.dense_aggregate(reading, aggregate, shares, test);
+        }
         for &(key, ref runs) in &found.keys {
             if reading.own.contains_key(&key) {
                 continue;
@@ -340,9 +391,6 @@ impl Finder<'_, '_> {
             let KeyRuns::Ordered(runs) = &**runs else { return self.leave_open(reading, None) };
             let place = self.chains.snapshot_place(key, reading.txn, reading.op);
             let Some(place) = place else { return self.leave_open(reading, None) };
-            if place >= self.chains.own_place(key, reading.txn) {
-                return self.mismatch(reading, key, None);
-            }
             shares.push(runs.share(place));
             seen.push((key, Rc::clone(runs), place));
         }
@@ -354,6 +402,46 @@ impl Finder<'_, '_> {
             }
             Some(false) => {
                 let key = seen.first().map_or(KeyId(0), |entry| entry.0);
+                self.mismatch(reading, key, None);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Finder<'_, '_> {
+    /// The same for a condition that many versions meet.
+    fn dense_aggregate(
+        &mut self,
+        reading: &Reading<'_>,
+        aggregate: Aggregate,
+        mut shares: Vec<Share>,
+        test: Test,
+    ) {
+        let history = self.versions.history;
+        let takes_values = aggregate.function != Function::Count;
+        let keys: Vec<KeyId> =
+            history.keys().filter(|key| !reading.own.contains_key(key)).collect();
+        let mut found = Vec::with_capacity(keys.len());
+        for &key in &keys {
+            let is_settled = self.versions.settled[key.index()];
+            let told = is_settled.then(|| self.chains.snapshot_place(key, reading.txn, reading.op));
+            let Some(place) = told.flatten() else { return self.leave_open(reading, None) };
+            let walk = self.chains.walk(key, test, takes_values);
+            shares.push(walk.share(place));
+            found.push([
+                (walk.last_change(place), Change::Saw),
+                (walk.next_change(place), Change::Missed),
+            ]);
+        }
+        match aggregate.agrees(history.values(), shares.into_iter()) {
+            Some(true) => {
+                for (&key, changes) in keys.iter().zip(found) {
+                    self.changes(reading, key, changes);
+                }
+            }
+            Some(false) => {
+                let key = keys.first().copied().unwrap_or(KeyId(0));
                 self.mismatch(reading, key, None);
             }
             None => {}
@@ -408,6 +496,16 @@ impl SlotWrites {
             }
         }
         SlotWrites { writes }
+    }
+
+    /// The value of a version whose row exists.
+    fn live_value(&self, history: &History, key: KeyId, slot: Slot) -> Option<Value> {
+        let value = match self.of(slot) {
+            Some(write) if history.op(write).kind == OpKind::Delete => Value::NIL,
+            Some(write) => history.op(write).value,
+            None => history.initial(key),
+        };
+        (value != Value::NIL).then_some(value)
     }
 
     /// The last write of its transaction; none for the initial version.

@@ -93,6 +93,9 @@ impl Asked<'_, '_> {
         let is_aggregate = predicate.aggregate.is_some();
         let chain = &self.chains[&key];
         let told = self.snapshot_place(open, chain);
+        let is_own =
+            |&slot: &Slot| slot != INITIAL_SLOT && self.versions.writer(slot) == open.reader;
+        let own_place = chain.iter().position(is_own).unwrap_or(chain.len());
         // Whether a version is as good as the one that is seen: nothing changes between.
         let is_like = |other: usize| {
             let (low, high) = (place.min(other), place.max(other));
@@ -112,7 +115,7 @@ impl Asked<'_, '_> {
                     Some(write) => history.op(write).value == value,
                     None => history.initial(key) == value,
                 };
-                (0..chain.len()).any(|other| {
+                (0..if told.is_some() { chain.len() } else { own_place }).any(|other| {
                     has_value(chain[other])
                         && told.is_none_or(|told| told == other)
                         && is_like(other)

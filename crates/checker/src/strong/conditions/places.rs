@@ -1,16 +1,17 @@
 //! Versions of a key as a chain, and which of them a snapshot sees.
 
 use super::SlotWrites;
+use super::walk::{Test, Walk};
 use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
 use hashbrown::HashMap;
-use isolde_history::{KeyId, OpId, TxnId, Value};
+use isolde_history::{Datum, KeyId, OpId, TxnId, Value};
 use std::rc::Rc;
 
 /// The chains of settled keys, found when they are asked for.
 pub(super) struct Chains<'v, 'a> {
     versions: &'v Versions<'a>,
     writes: Rc<SlotWrites>,
-    chains: HashMap<KeyId, Chain>,
+    known: HashMap<KeyId, Chain>,
 }
 
 /// The versions of a key in their order; place 0 is the initial one.
@@ -22,16 +23,19 @@ struct Chain {
     /// By place, the least number of a writer from there on; `None` if a writer has none.
     least_from: Option<Vec<u64>>,
     numbers: Vec<u64>,
+    /// By place, the row's value where it exists and is a number.
+    rows: Vec<Option<(i128, Value)>>,
 }
 
 impl<'v, 'a> Chains<'v, 'a> {
     pub(super) fn new(versions: &'v Versions<'a>, writes: Rc<SlotWrites>) -> Self {
-        Chains { versions, writes, chains: HashMap::new() }
+        Chains { versions, writes, known: HashMap::new() }
     }
 
     fn chain(&mut self, key: KeyId) -> &Chain {
         let versions = self.versions;
-        self.chains.entry(key).or_insert_with(|| Chain::new(versions, key))
+        let writes = &self.writes;
+        self.known.entry(key).or_insert_with(|| Chain::new(versions, writes, key))
     }
 
     /// How many versions there are, the initial one included.
@@ -51,6 +55,11 @@ impl<'v, 'a> Chains<'v, 'a> {
         }
         let first = self.versions.slots_of(key).start;
         self.chain(key).places[(slot - first) as usize]
+    }
+
+    /// A key under a condition on numbers.
+    pub(super) fn walk(&mut self, key: KeyId, test: Test, takes_values: bool) -> Walk<'_> {
+        Walk { rows: &self.chain(key).rows, test, takes_values }
     }
 
     /// The operation that installed a version, unless it is the initial one.
@@ -104,7 +113,7 @@ impl<'v, 'a> Chains<'v, 'a> {
 }
 
 impl Chain {
-    fn new(versions: &Versions<'_>, key: KeyId) -> Chain {
+    fn new(versions: &Versions<'_>, writes: &SlotWrites, key: KeyId) -> Chain {
         let range = versions.slots_of(key);
         let mut chain = Chain { slots: vec![INITIAL_SLOT], ..Chain::default() };
         chain.places = vec![0; range.len()];
@@ -114,6 +123,14 @@ impl Chain {
             chain.slots.push(slot);
             next = versions.following(slot).next();
         }
+        let row = |&slot: &Slot| {
+            let value = writes.live_value(versions.history, key, slot)?;
+            match versions.history.datum(value) {
+                Datum::Int(number) => Some((number, value)),
+                _ => None,
+            }
+        };
+        chain.rows = chain.slots.iter().map(row).collect();
         let number = |&slot: &Slot| versions.history.number(versions.writer(slot));
         let numbers: Option<Vec<u64>> = chain.slots[1..].iter().map(number).collect();
         if let Some(numbers) = numbers {

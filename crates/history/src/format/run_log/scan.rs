@@ -58,6 +58,22 @@ pub(super) struct Step {
     pub(super) snapshot: Option<Snapshot>,
 }
 
+impl Step {
+    /// Adds the keys and values that it writes.
+    pub(super) fn written(&self, writes: &mut Vec<(u64, u64)>) {
+        match (self.about, self.effect) {
+            (About::Key(key), Effect::Updated) if self.kind != OpKind::Append => {
+                writes.extend(self.values.iter().map(|&value| (key, value)));
+            }
+            (About::Key(_), _) => {}
+            (_, Effect::Updated) => {
+                writes.extend(self.rows.iter().filter_map(|row| Some((row.0, row.1?))));
+            }
+            _ => {}
+        }
+    }
+}
+
 const NUMBER: &str = "a number below 2^63";
 const OPERATION: &str = "an operation, such as r5=12, w5=13 or q1..9=5:13";
 const FUNCTION: &str = "a function, such as gmin:k1..9=3";

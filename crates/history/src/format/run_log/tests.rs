@@ -36,7 +36,7 @@ fn everything_in_a_log_is_in_the_history() {
         "# isolde-history 1\n\
          session 1 endpoint node-a\n\
          1 @10..12..20..25: r(5,nil)@13..14 w(5,7)@15..18\n\
-         1 @41..42..45..?: u(key 5..6;; 5=nil)@43..44 w(6,20)@43..44 unknown error \"end of file\"\n\
+         1 @41..42..45..?: u(key 5..6; 6=?; 5=nil)@43..44 w(6,20)@43..44 unknown error \"end of file\"\n\
          2 @11..12..17..18: r(9,[1 2])@13..14 a(9,3)@15..16 r(5,!8) aborted error \"40001\"\n\
          2 @30..40..30..40: i(6,9) d(5) p(key 5..7; 6=9; 5=nil 7=nil)\n\
          event 17 killed node-a\n"
@@ -79,6 +79,15 @@ fn versions_that_the_database_told_are_the_order_of_their_key() {
 }
 
 #[test]
+fn versions_that_their_own_transaction_replaced_come_before_the_final_one() {
+    let log = "isolde-log 1\nsession 1\ntxn 1 1 1-2 w5=7 w6=1 w5=9\ncommit 1 1 3-4\n\
+               txn 1 2 5-6 w5=8\ncommit 1 2 7-8\nfinals 5 9,8\nend\n";
+    let expected = "# isolde-history 1\n1 @1..2..3..4: w(5,7) w(6,1) w(5,9)\n\
+                    1 @5..6..7..8: w(5,8)\norder 5 complete: 7 9 8\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+}
+
+#[test]
 fn conditions_and_snapshots_are_those_of_the_model() {
     let log = "isolde-log 1\nsession 1\n\
                txn 1 1 1-2 pv3..9=5:7@3-4~20!17,19 gmin:k1..9=7 gcount:m7:3=0 gmax:v1..2= \
@@ -86,7 +95,7 @@ fn conditions_and_snapshots_are_those_of_the_model() {
     let expected = "# isolde-history 1\n\
                     1 @1..2..7..8 id=18 sees=20!17: p(value 3..9; 5=7)@3..4sees=20!17,19 \
                     p(min key 1..9 -> 7) p(count value mod 7 = 3 -> 0) \
-                    p(max value 1..2 -> nil) u(value mod 7 = 0)@5..6 w(5,21)@5..6 \
+                    p(max value 1..2 -> nil) u(value mod 7 = 0; 5=?)@5..6 w(5,21)@5..6 \
                     u(value 20..30; 5=21) d(5)\n";
     assert_eq!(to_text(&parsed(log).expect("a log")), expected);
 }
@@ -117,7 +126,8 @@ fn damage_is_told_with_its_line() {
         ("versions", NUMBER),
         (
             "hello",
-            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `event` or `end`",
+            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
+             or `end`",
         ),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");

@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as etcd's gateway needs: one request after another on a connection
-//! that stays open.
+//! As much of HTTP/1.1 as databases need that are asked by it: one request after another on
+//! a connection that stays open, answers in JSON.
 
 use crate::network::{Server, Stream};
 use isolde_harness::Failure;
@@ -11,31 +11,31 @@ const LINE_MAX: u64 = 1 << 16;
 const BODY_MAX: u64 = 1 << 26;
 
 /// A connection to one server.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     host: String,
     token: Option<String>,
     reader: BufReader<Stream>,
 }
 
 /// What the server answered.
-pub(super) struct Answered {
-    pub(super) status: u16,
-    pub(super) body: Value,
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
 }
 
 impl Connection {
-    pub(super) fn open(server: &Server) -> Result<Connection, Failure> {
+    pub(crate) fn open(server: &Server) -> Result<Connection, Failure> {
         let reader = BufReader::new(server.connect()?);
         Ok(Connection { host: server.name(), token: None, reader })
     }
 
     /// Sends this token from now on.
-    pub(super) fn authorize(&mut self, token: &str) {
+    pub(crate) fn authorize(&mut self, token: &str) {
         self.token = Some(token.to_owned());
     }
 
     /// Sends a message and reads the answer.
-    pub(super) fn post(&mut self, path: &str, message: &Value) -> io::Result<Answered> {
+    pub(crate) fn post(&mut self, path: &str, message: &Value) -> io::Result<Answered> {
         let body = message.to_string();
         let token = self.token.as_ref().map(|token| format!("Authorization: {token}\r\n"));
         let request = format!(
@@ -45,6 +45,18 @@ impl Connection {
             token.unwrap_or_default(),
             body.len()
         );
+        let stream = self.reader.get_mut();
+        stream.write_all(request.as_bytes())?;
+        stream.flush()?;
+        read(&mut self.reader)
+    }
+}
+
+impl Connection {
+    /// Asks for what is at a path.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answered> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
         let stream = self.reader.get_mut();
         stream.write_all(request.as_bytes())?;
         stream.flush()?;

@@ -1,0 +1,157 @@
+//! The serialization order that a database gave, held against the history.
+//!
+//! **Definition** [Enne]. Run one after another in the given order, every transaction reads
+//! what was written last before it, and versions come in the order that is known of them.
+//! If so the order shows serializability; if not, only the claim is refuted: another order
+//! may explain the history, which the verdict on the level tells.
+//!
+//! **Method.** One pass over the order that keeps the last writer of each key, and, where there
+//! are reads by condition, the rows that exist, ordered so that each of these looks only at
+//! what it found.
+
+mod state;
+mod timestamps;
+
+pub use timestamps::{Axiom, Clash, timestamps};
+
+use hashbrown::{HashMap, HashSet};
+use isolde_history::{
+    ExternalRead, History, Index, KeyId, OpId, Origin, ReadId, TxnId, Value, VersionStep,
+};
+use state::State;
+
+/// Where a given serialization order and the history part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// This transaction counts, but the order does not have it.
+    Missing(TxnId),
+    /// A transaction read something else than the last version before it.
+    Read {
+        /// The read.
+        read: OpId,
+        /// Its key.
+        key: KeyId,
+        /// Who wrote the last version by the order; none for the initial one.
+        expected: Option<TxnId>,
+        /// Who wrote what was read; none for the initial version.
+        saw: Option<TxnId>,
+    },
+    /// A transaction found something else by condition than what was there.
+    Condition {
+        /// The operation by condition.
+        read: OpId,
+        /// A row that it should have found or should not; none for an aggregate.
+        key: Option<KeyId>,
+        /// Who wrote the last version of that row by the order; none for the initial one.
+        writer: Option<TxnId>,
+    },
+    /// The versions of a key are known to have come the other way round.
+    Versions(VersionStep),
+}
+
+/// The first place where the given serialization order and the history part, if there is an
+/// order; `Some(None)` if it explains every read.
+pub fn replay(history: &History, index: &Index) -> Option<Option<Contradiction>> {
+    let total = history.orders().total.as_deref()?;
+    Some(contradiction(history, index, total))
+}
+
+fn contradiction(history: &History, index: &Index, total: &[TxnId]) -> Option<Contradiction> {
+    let mut places = vec![usize::MAX; history.txn_count()];
+    for (place, txn) in total.iter().enumerate() {
+        places[txn.index()] = place;
+    }
+    let is_missing = |txn: &TxnId| index.is_counted(*txn) && places[txn.index()] == usize::MAX;
+    if let Some(txn) = history.txns().find(is_missing) {
+        return Some(Contradiction::Missing(txn));
+    }
+    let several: HashMap<ReadId, &[Origin]> =
+        index.several().iter().map(|it| (it.read, it.candidates.as_slice())).collect();
+    let mut last: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    let mut state = history.has_predicates().then(|| State::new(history));
+    for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
+        for read in index.read_range(txn).map(ReadId) {
+            let ExternalRead { op, key, origin } = index.read(read);
+            let expected = last[key.index()];
+            let candidates = candidates_of(&several, read, &origin);
+            let wanted = expected.map_or(Origin::Initial, Origin::Txn);
+            if let Some(first) = candidates.first()
+                && !candidates.contains(&wanted)
+            {
+                let saw = if let Origin::Txn(writer) = *first { Some(writer) } else { None };
+                return Some(Contradiction::Read { read: op, key, expected, saw });
+            }
+        }
+        if let Some(state) = &mut state
+            && let Some(found) = by_condition(history, state, txn)
+        {
+            return Some(found);
+        }
+        for key in index.written_by(txn) {
+            last[key.index()] = Some(txn);
+        }
+    }
+    let is_reversed =
+        |step: &&VersionStep| places[step.before.index()] > places[step.after.index()];
+    index.steps().iter().find(is_reversed).copied().map(Contradiction::Versions)
+}
+
+/// What a read may have seen.
+fn candidates_of<'a>(
+    several: &HashMap<ReadId, &'a [Origin]>,
+    read: ReadId,
+    origin: &'a Origin,
+) -> &'a [Origin] {
+    match origin {
+        Origin::Several => several.get(&read).copied().unwrap_or_default(),
+        // A value from nowhere is no matter of order.
+        Origin::Nobody => &[],
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// Runs a transaction: the first operation by condition that found something else than what is
+/// there, the transaction's own writes included.
+fn by_condition(history: &History, state: &mut State<'_>, txn: TxnId) -> Option<Contradiction> {
+    for op in history.ops_of(txn) {
+        let it = history.op(op);
+        if it.kind.is_write() {
+            state.put(it.key, Some(op));
+        } else if !it.kind.has_key()
+            && let Some(found) = wrongly_found(history, state, op)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn wrongly_found(history: &History, state: &State<'_>, op: OpId) -> Option<Contradiction> {
+    let predicate = history.predicate(op);
+    let rows = state.rows(&predicate.condition)?;
+    if predicate.aggregate.is_some() {
+        let agrees = state.agrees(predicate, &rows) != Some(false);
+        let wrong = Contradiction::Condition { read: op, key: None, writer: None };
+        return (!agrees).then_some(wrong);
+    }
+    let told = |matched: bool| predicate.rows.iter().filter(move |row| row.matched == matched);
+    let untold: HashSet<KeyId> =
+        told(false).filter(|row| row.value == Value::UNKNOWN).map(|row| row.key).collect();
+    let mut listed: Vec<KeyId> = told(true).map(|row| row.key).collect();
+    listed.extend(history.replaced(op));
+    listed.sort_unstable();
+    listed.dedup();
+    // Both ascend, so the first difference is where they part.
+    let mut found = rows.into_iter().filter(|key| !untold.contains(key));
+    let mut listed = listed.into_iter();
+    loop {
+        let (there, said) = (found.next(), listed.next());
+        if there == said {
+            there?;
+            continue;
+        }
+        let key = there.into_iter().chain(said).min();
+        let writer = key.and_then(|key| state.version(key)).map(|write| history.txn_of(write));
+        return Some(Contradiction::Condition { read: op, key, writer });
+    }
+}

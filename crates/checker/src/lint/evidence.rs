@@ -1,0 +1,225 @@
+//! Orders and snapshots that a database told, and that cannot be what they claim.
+
+use super::{Certainty, Examples, Rule};
+use isolde_history::{KeyId, Origin, ReadId, TxnId, Value, VersionChain};
+use std::collections::HashMap;
+
+pub(super) const UNKNOWN_VERSION: Rule = Rule {
+    name: "told-version-unknown",
+    certainty: Certainty::Certain,
+    meaning: "the database's version order names values that nobody wrote, which are left out of it",
+    advice: "recover the order of the run that the history records, whole values included; `isolde lint` names them",
+    find: |recording| {
+        let mut examples = Examples::default();
+        for chain in &recording.history.orders().versions {
+            let writes = recording.index.versions_of(chain.key);
+            let initial = recording.history.initial(chain.key);
+            for &value in &chain.values {
+                if value != initial && writes.binary_search_by_key(&value, |it| it.value).is_err() {
+                    examples.add(None, || {
+                        let (key, value) = (recording.key(chain.key), recording.value(value));
+                        format!("the version order of {key} has {value}, which nobody wrote to it")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const MISSING_VERSION: Rule = Rule {
+    name: "told-version-missing",
+    certainty: Certainty::Certain,
+    meaning: "a version order is said to be complete and lacks versions that were committed, so the rest of it is searched for",
+    advice: "recover until the log is at its end, or do not call the order complete; `isolde lint` names them",
+    find: |recording| {
+        let mut examples = Examples::default();
+        for chain in recording.history.orders().versions.iter().filter(|chain| chain.complete) {
+            let told: std::collections::HashSet<Value> = chain.values.iter().copied().collect();
+            for version in recording.index.versions_of(chain.key) {
+                let is_missing = version.is_final()
+                    && recording.index.is_counted(version.txn)
+                    && !told.contains(&version.value);
+                if is_missing {
+                    examples.add(Some(version.op()), || {
+                        let (key, value) =
+                            (recording.key(chain.key), recording.value(version.value));
+                        let writer = recording.txn(version.txn);
+                        format!("the version order of {key} lacks {value}, which {writer} wrote")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const REPEATED_VERSION: Rule = Rule {
+    name: "told-version-twice",
+    certainty: Certainty::Certain,
+    meaning: "a version stands twice in an order that the database told, or two orders of a key contradict each other",
+    advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions",
+    find: |recording| {
+        let mut examples = Examples::default();
+        let mut places: HashMap<KeyId, HashMap<Value, (usize, usize)>> = HashMap::new();
+        let chains: Vec<&VersionChain> = recording.history.orders().versions.iter().collect();
+        for (number, chain) in chains.iter().enumerate() {
+            let known = places.entry(chain.key).or_default();
+            let mut last: Option<(Value, (usize, usize))> = None;
+            for (place, &value) in chain.values.iter().enumerate() {
+                match known.get(&value).copied() {
+                    Some((other, _)) if other == number => examples.add(None, || {
+                        let (key, value) = (recording.key(chain.key), recording.value(value));
+                        format!("{value} stands twice in the version order of {key}")
+                    }),
+                    Some(here) => {
+                        if let Some((before, there)) = last
+                            && there.0 == here.0
+                            && there.1 > here.1
+                        {
+                            examples.add(None, || {
+                                let key = recording.key(chain.key);
+                                let (first, second) =
+                                    (recording.value(before), recording.value(value));
+                                format!("one order of {key} has {first} before {second}, another has them the other way round")
+                            });
+                        }
+                        last = Some((value, here));
+                    }
+                    None => {
+                        known.insert(value, (number, place));
+                    }
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const AGAINST_READS: Rule = Rule {
+    name: "told-order-against-reads",
+    certainty: Certainty::Possible,
+    meaning: "the database says that one version came before another, and who read the later one and replaced it says the opposite",
+    advice: "one of the two is wrong: the log it was recovered from, or what the transaction saw; `isolde lint` names both",
+    find: |recording| {
+        let (history, index) = (recording.history, recording.index);
+        let mut examples = Examples::default();
+        let mut places: HashMap<(KeyId, Value), usize> = HashMap::new();
+        for chain in &history.orders().versions {
+            for (place, &value) in chain.values.iter().enumerate() {
+                places.entry((chain.key, value)).or_insert(place);
+            }
+        }
+        if places.is_empty() {
+            return examples;
+        }
+        let last_value = |txn: TxnId, key: KeyId| {
+            index.final_write(history, txn, key).map(|write| history.op(write).value)
+        };
+        for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
+            for read in index.read_range(txn).map(ReadId) {
+                let it = index.read(read);
+                let Origin::Txn(writer) = it.origin else { continue };
+                let (Some(seen), Some(own)) = (last_value(writer, it.key), last_value(txn, it.key))
+                else {
+                    continue;
+                };
+                let place = |value| places.get(&(it.key, value)).copied();
+                if let (Some(first), Some(second)) = (place(seen), place(own))
+                    && first > second
+                {
+                    examples.add(Some(it.op), || {
+                        let key = recording.key(it.key);
+                        let (seen, own) = (recording.value(seen), recording.value(own));
+                        let (reader, writer) = (recording.txn(txn), recording.txn(writer));
+                        format!("{reader} read {key} = {seen} of {writer} and replaced it by {own}, but the database says that {own} came before {seen}")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const UNNUMBERED_WRITER: Rule = Rule {
+    name: "told-snapshot-without-numbers",
+    certainty: Certainty::Certain,
+    meaning: "the database told snapshots, and some transactions that write have no number, so for their keys the snapshots tell nothing",
+    advice: "record the database's number of every transaction that writes; `isolde lint` names them",
+    find: |recording| {
+        let (history, index) = (recording.history, recording.index);
+        let mut examples = Examples::default();
+        if !history.has_snapshots() {
+            return examples;
+        }
+        for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
+            if history.number(txn).is_none() && !index.written_by(txn).is_empty() {
+                examples.add(None, || format!("{} writes and has no number", recording.txn(txn)));
+            }
+        }
+        examples
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use isolde_history::Index;
+    use isolde_history::format::parse_text;
+
+    /// The rules that apply, each with its first example.
+    fn check(text: &str, expected: &[&str]) {
+        let history = parse_text(text).expect("a well-formed history");
+        let findings = super::super::lint(&history, &Index::new(&history));
+        let told = findings.iter().filter(|finding| finding.rule.starts_with("told-"));
+        let found: Vec<String> =
+            told.map(|it| format!("{}: {}", it.rule, it.examples[0].text)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    const WRITES: &str = "A: w(x,1)\nB: r(x,1) w(x,2)\n";
+
+    #[test]
+    fn an_order_that_fits_is_not_mentioned() {
+        check(&format!("{WRITES}order x complete: 1 2\n"), &[]);
+    }
+
+    #[test]
+    fn a_certificate_that_is_wrong_is_told_exactly() {
+        check(
+            &format!("{WRITES}order x: 1 7 2\n"),
+            &["told-version-unknown: the version order of x has 7, which nobody wrote to it"],
+        );
+        check(
+            &format!("{WRITES}order x complete: 2\n"),
+            &["told-version-missing: the version order of x lacks 1, which A wrote"],
+        );
+        check(
+            "A: w(x,1)\nB: w(x,2)\norder x: 1 2 1\n",
+            &["told-version-twice: 1 stands twice in the version order of x"],
+        );
+        check(
+            "A: w(x,1)\nB: w(x,2)\norder x: 1 2\norder x: 2 1\n",
+            &[
+                "told-version-twice: one order of x has 2 before 1, another has them the other way round",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_told_order_against_what_was_read_names_both() {
+        check(
+            &format!("{WRITES}order x: 2 1\n"),
+            &[
+                "told-order-against-reads: B read x = 1 of A and replaced it by 2, but the database says that 2 came before 1",
+            ],
+        );
+    }
+
+    #[test]
+    fn snapshots_need_numbers() {
+        check(
+            "A: w(x,1)\nB id=2 sees=2: p(all; x=1)\n",
+            &["told-snapshot-without-numbers: A writes and has no number"],
+        );
+    }
+}
