@@ -112,7 +112,7 @@ fn a_recorded_history_is_a_trace() {
     let generate =
         "gen --transactions 500 --isolation snapshot-isolation --times operations -o h.txt";
     assert_eq!(folder.isolde(generate).status, 0);
-    let run = folder.isolde("watch --from h.txt --profile snapshot-isolation --quiet");
+    let run = folder.isolde("watch --from h.txt --profile sim/snapshot-isolation --quiet");
     assert_eq!(run.status, 0, "{run:?}");
     assert!(run.stdout.contains("committed 500 "), "{run:?}");
     assert_eq!(folder.isolde("gen --transactions 10 -o untimed.txt").status, 0);
