@@ -70,6 +70,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     written(&arguments.output, &format!("{}\n", text.trim_end()))
 }
 
+/// A row of the bars: history, evidence, transactions, keys, operations, what is told, CPU
+/// seconds.
+type Row = (&'static str, &'static str, u32, u32, Mix, Evidence, Option<f64>);
+
 impl Bench<'_> {
     fn introduction(&self) -> String {
         let (machine, load) = (machine::describe(), machine::load());
@@ -184,7 +188,7 @@ impl Bench<'_> {
         let items = Mix { reads: 40, writes: 30, updates: 20, inserts: 10, ..Mix::NONE };
         let by_condition = |share| Mix::by_condition(share);
         let (told, serial) = (Evidence::CERTIFICATE, Evidence::SERIAL);
-        let rows: [(&str, &str, u32, u32, Mix, Evidence, Option<f64>); 8] = [
+        let rows: [Row; 8] = [
             ("items", "certificate", 100_000, 1_000, items, told, Some(4.9)),
             ("items", "serialization order", 100_000, 1_000, items, serial, Some(1.7)),
             ("40 % by condition", "certificate", 2_500, 100, by_condition(40), told, Some(0.76)),

@@ -126,6 +126,34 @@ fn administer(server: &str, statements: &[&str]) {
     }
 }
 
+const GRANT: &str = "; the user needs two privileges: GRANT REPLICATION SLAVE, REPLICATION CLIENT \
+                     ON *.* TO name (MariaDB calls the second one BINLOG MONITOR)";
+
+/// Settings that leave something out of the log, what to set them to, and what is said.
+const LACKING: &[(&str, &str, &str, &str)] = &[
+    (
+        "binlog_format",
+        "STATEMENT",
+        "ROW",
+        "expected binlog_format to be ROW for --white-box, found STATEMENT: the log has \
+         statements and not the rows that they changed; SET GLOBAL binlog_format = ROW",
+    ),
+    (
+        "binlog_row_image",
+        "MINIMAL",
+        "FULL",
+        "expected binlog_row_image to be FULL for --white-box, found MINIMAL: the log has \
+         parts of rows; SET GLOBAL binlog_row_image = FULL",
+    ),
+    (
+        "log_bin_compress",
+        "ON",
+        "OFF",
+        "expected log_bin_compress to be OFF for --white-box, found ON: SET GLOBAL \
+         log_bin_compress = OFF",
+    ),
+];
+
 #[test]
 fn a_binary_log_that_lacks_something_is_refused_with_what_to_do() {
     if !install::is_there(&MARIADB) {
@@ -145,36 +173,12 @@ fn a_binary_log_that_lacks_something_is_refused_with_what_to_do() {
         Err(other) => panic!("expected a refusal, found {other}"),
         Ok(_) => panic!("expected a refusal"),
     };
-    for (variable, wrong, right, expected) in [
-        (
-            "binlog_format",
-            "STATEMENT",
-            "ROW",
-            "expected binlog_format to be ROW for --white-box, found STATEMENT: the log has \
-             statements and not the rows that they changed; SET GLOBAL binlog_format = ROW",
-        ),
-        (
-            "binlog_row_image",
-            "MINIMAL",
-            "FULL",
-            "expected binlog_row_image to be FULL for --white-box, found MINIMAL: the log has \
-             parts of rows; SET GLOBAL binlog_row_image = FULL",
-        ),
-        (
-            "log_bin_compress",
-            "ON",
-            "OFF",
-            "expected log_bin_compress to be OFF for --white-box, found ON: SET GLOBAL \
-             log_bin_compress = OFF",
-        ),
-    ] {
+    for &(variable, wrong, right, expected) in LACKING {
         administer(&at, &[&format!("SET GLOBAL {variable} = {wrong}")]);
         assert_eq!(refused("root"), expected);
         administer(&at, &[&format!("SET GLOBAL {variable} = {right}")]);
     }
     administer(&at, &["CREATE USER eve@'127.0.0.1'", "GRANT ALL ON test.* TO eve@'127.0.0.1'"]);
-    const GRANT: &str = "; the user needs two privileges: GRANT REPLICATION SLAVE, REPLICATION \
-                         CLIENT ON *.* TO name (MariaDB calls the second one BINLOG MONITOR)";
     let denied = |reason: &str| format!("cannot read the binary log: Access denied{reason}{GRANT}");
     assert_eq!(
         refused("eve"),

@@ -12,7 +12,7 @@
 
 use crate::database::{Failure, Identity, SnapshotPoint};
 use crate::observer::{Observer, SessionObserver};
-use crate::request::{Answer, Filter, Request};
+use crate::request::{Answer, Filter, Function, Request};
 use isolde_history::{Interval, NEVER, Snapshot, Time};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -420,13 +420,7 @@ fn operation(
             stamp(line, interval);
         }
         (Request::Aggregate { function, filter }, Some(Answer::Value(value))) => {
-            line.extend_from_slice(b" g");
-            line.extend_from_slice(function.name().as_bytes());
-            line.push(b':');
-            condition(line, *filter);
-            if let Some(value) = value {
-                number(line, *value);
-            }
+            aggregate(line, *function, *filter, *value);
             stamp(line, interval);
         }
         (Request::UpdateWhere { filter, .. }, Some(Answer::Rows(rows))) => {
@@ -443,6 +437,16 @@ fn operation(
         (request, Some(answer)) => {
             debug_assert!(line.len() > start, "{answer:?} is no answer to {request:?}");
         }
+    }
+}
+
+fn aggregate(line: &mut Vec<u8>, function: Function, filter: Filter, value: Option<u64>) {
+    line.extend_from_slice(b" g");
+    line.extend_from_slice(function.name().as_bytes());
+    line.push(b':');
+    condition(line, filter);
+    if let Some(value) = value {
+        number(line, value);
     }
 }
 

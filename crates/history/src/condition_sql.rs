@@ -109,9 +109,8 @@ fn parse(text: &str) -> Option<Node> {
 fn node(expression: &Expr) -> Option<Node> {
     let boxed = |inner: &Expr| node(inner).map(Box::new);
     let two = |left: &Expr, right: &Expr| Some(Box::new([node(left)?, node(right)?]));
-    let not = |inner: Node, is_negated: bool| match is_negated {
-        true => Node::Not(Box::new(inner)),
-        false => inner,
+    let not = |inner: Node, is_negated: bool| {
+        if is_negated { Node::Not(Box::new(inner)) } else { inner }
     };
     Some(match expression {
         Expr::Nested(inner) => node(inner)?,
@@ -217,6 +216,7 @@ impl Node {
         })
     }
 
+    #[expect(clippy::option_option, reason = "SQL's truth has three values, and may not be told")]
     fn truth(&self, row: &Row<'_>) -> Option<Option<bool>> {
         match self.content(row)? {
             Content::Truth(truth) => Some(truth),
@@ -248,6 +248,7 @@ impl Row<'_> {
     }
 }
 
+#[expect(clippy::option_option, reason = "SQL's truth has three values, and may not be told")]
 fn compare(comparison: Comparison, left: &Content, right: &Content) -> Option<Option<bool>> {
     let order = match (left, right) {
         (Content::Null, _) | (_, Content::Null) => return Some(None),

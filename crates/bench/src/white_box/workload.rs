@@ -152,9 +152,10 @@ impl<'a> Generator<'a> {
         let evidence = self.workload.evidence;
         let mut serial: Vec<DraftTxn> = Vec::new();
         for number in 0..self.txns {
-            let client = match evidence.sessions {
-                true => self.below(self.workload.clients.into()),
-                false => number.into(),
+            let client = if evidence.sessions {
+                self.below(self.workload.clients.into())
+            } else {
+                number.into()
             };
             let label = self.value(client);
             let session = self.builder.session(label);

@@ -182,12 +182,11 @@ impl Status {
             let named = named(&self.documented);
             writeln!(text, "  documented deviations: {named}").expect("a string grows");
         }
-        match self.violation_count() {
-            0 => text.push_str("  no violations\n"),
-            _ => {
-                let named = named(&self.violations);
-                writeln!(text, "  violations: {named}").expect("a string grows");
-            }
+        if self.violation_count() == 0 {
+            text.push_str("  no violations\n");
+        } else {
+            let named = named(&self.violations);
+            writeln!(text, "  violations: {named}").expect("a string grows");
         }
         text
     }

@@ -111,7 +111,7 @@ fn check_variables(conn: &mut Conn) -> Result<(), Failure> {
         conn.query("SHOW GLOBAL VARIABLES").map_err(|error| refusal(&error))?;
     let found: HashMap<String, String> = found.into_iter().collect();
     let is_cluster = found.get("wsrep_on").is_some_and(|value| value == "ON");
-    let required = if is_cluster { &REQUIRED[..] } else { &REQUIRED[..REQUIRED.len() - 1] };
+    let required = if is_cluster { REQUIRED } else { &REQUIRED[..REQUIRED.len() - 1] };
     for (name, accepted, advice) in required {
         let value = found.get(*name).map_or("", String::as_str);
         if !accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(value)) {

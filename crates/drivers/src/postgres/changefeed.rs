@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How long nothing may come, not even a resolved timestamp.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+const SILENCE_LIMIT: Duration = Duration::from_mins(1);
 
 /// A timestamp of the cluster: nanoseconds and a counter.
 type Stamp = (u64, u64);

@@ -234,33 +234,16 @@ impl World {
                 Answer::Rows(self.rows_where(txn, Filter::Keys { low, high })?)
             }
             Request::UpdateRange { low, high, first } => {
-                let mut rows = self.rows_where(txn, Filter::Keys { low, high })?;
-                for (name, value) in &mut rows {
-                    *value = first + (*name - low);
-                    let key = self.key(*name, Kind::Register);
-                    self.write(txn, key, Some(*value))?;
-                }
-                Answer::Rows(rows)
+                let filter = Filter::Keys { low, high };
+                Answer::Rows(self.updated(txn, filter, |name| first + (name - low))?)
             }
             Request::Select { filter } => Answer::Rows(self.rows_where(txn, filter)?),
             Request::Aggregate { function, filter } => {
                 let rows = self.rows_where(txn, filter)?;
-                let values = rows.iter().map(|row| row.1);
-                Answer::Value(match function {
-                    Function::Count => Some(rows.len() as u64),
-                    Function::Min => values.min(),
-                    Function::Max => values.max(),
-                    Function::Sum => values.reduce(u64::wrapping_add),
-                })
+                Answer::Value(aggregated(function, &rows))
             }
             Request::UpdateWhere { filter, first } => {
-                let mut rows = self.rows_where(txn, filter)?;
-                for (name, value) in &mut rows {
-                    *value = first + *name % BLOCK;
-                    let key = self.key(*name, Kind::Register);
-                    self.write(txn, key, Some(*value))?;
-                }
-                Answer::Rows(rows)
+                Answer::Rows(self.updated(txn, filter, |name| first + name % BLOCK)?)
             }
             Request::DeleteWhere { filter } => {
                 let rows = self.rows_where(txn, filter)?;
@@ -271,6 +254,22 @@ impl World {
                 Answer::Rows(rows)
             }
         })
+    }
+
+    /// Rows that meet a condition, with the values they are given.
+    fn updated(
+        &mut self,
+        txn: &mut OpenTxn,
+        filter: Filter,
+        new: impl Fn(u64) -> u64,
+    ) -> Result<Vec<(u64, u64)>, Failure> {
+        let mut rows = self.rows_where(txn, filter)?;
+        for (name, value) in &mut rows {
+            *value = new(*name);
+            let key = self.key(*name, Kind::Register);
+            self.write(txn, key, Some(*value))?;
+        }
+        Ok(rows)
     }
 
     /// Takes note of what a request is going to see, if somebody wants to know.
@@ -389,4 +388,14 @@ impl World {
 
 fn refused() -> Failure {
     Failure::Aborted("conflict".to_owned())
+}
+
+fn aggregated(function: Function, rows: &[(u64, u64)]) -> Option<u64> {
+    let values = rows.iter().map(|row| row.1);
+    match function {
+        Function::Count => Some(rows.len() as u64),
+        Function::Min => values.min(),
+        Function::Max => values.max(),
+        Function::Sum => values.reduce(u64::wrapping_add),
+    }
 }

@@ -453,7 +453,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-#[inline]
 /// The length of the name, if it is one of the two that open most vectors of a history.
 #[inline]
 fn common_name(bytes: &[u8]) -> Option<usize> {
@@ -464,6 +463,7 @@ fn common_name(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+#[inline]
 fn push<const KEEP: bool>(nodes: &mut Vec<Node>, node: Node) {
     if KEEP {
         nodes.push(node);
