@@ -79,7 +79,9 @@ impl ProfileRow {
 
 /// The row of a database's level.
 pub fn profile(database: &str, level: &str) -> Option<&'static ProfileRow> {
-    PROFILES.iter().find(|row| row.database == database && row.level == level)
+    let of = |name: &str| PROFILES.iter().find(|row| row.database == name && row.level == level);
+    // Several servers of one database are held to what one is, unless they have rows.
+    of(database).or_else(|| of(database.split_once('+')?.0))
 }
 
 const fn row(

@@ -3,10 +3,11 @@
 
 use isolde::{Level, Limits, Verdict, check};
 use isolde_harness::{
-    Bug, Database, Drive, Isolation, Log, Needs, Parameters, Progress, Simulated, Workload, preset,
+    Access, Answer, Bug, Database, Drive, Isolation, Log, Needs, Parameters, Progress, Request,
+    RequestKind, SessionLog, Simulated, Workload, preset,
 };
 use isolde_history::format::{self, ReadOptions};
-use isolde_history::{History, Index};
+use isolde_history::{History, Index, Interval};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 fn recorded(mut database: Simulated, workload: &str, transactions: u32) -> History {
     let parameters = preset(workload).expect("a preset").parameters;
     // Few keys, so that clients meet.
-    let keys = parameters.keys.min(if workload == "Range-IDH" { 20 } else { 1000 });
+    let keys = parameters.keys.min(1000);
     let parameters = Parameters { transactions, sessions: 4, keys, ..parameters };
     let workload = Workload::new(parameters, None).expect("a workload");
     let needs = Needs { prefix: "isolde_conditions_".to_owned(), requests: workload.requests() };
@@ -77,7 +78,6 @@ fn bugs_of_conditions_are_found_under_their_names() {
         (Bug::Phantom, Isolation::SnapshotIsolation, "phantoms"),
         (Bug::PredicateManyPreceders, Isolation::SnapshotIsolation, "phantoms"),
         (Bug::PredicateWriteSkew, Isolation::Serializable, "phantoms"),
-        (Bug::LostInsert, Isolation::SnapshotIsolation, "Range-IDH"),
     ] {
         let row = bug.row();
         let level = Level::parse(row.violates).expect("a level");
@@ -86,4 +86,48 @@ fn bugs_of_conditions_are_found_under_their_names() {
         let is_named = !names.is_empty() && names.iter().all(|name| row.shows.contains(name));
         assert!(is_named, "{}: {names:?}", row.name);
     }
+}
+
+#[test]
+fn two_inserts_of_one_row_are_found_under_their_name() {
+    let row = Bug::LostInsert.row();
+    let isolation = Isolation::SnapshotIsolation;
+    let mut database = Simulated::new(Some(isolation), Some(Bug::LostInsert), 1);
+    let requests = vec![RequestKind::Insert];
+    let needs = Needs { prefix: "isolde_inserts_".to_owned(), requests };
+    database.prepare(&needs).expect("a store");
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-i.log", std::process::id()));
+    let log = Log::create(&path).expect("a new file");
+    let claim = database.claims().last().expect("a setting").clone();
+    let mut clients: Vec<_> = (0..2)
+        .map(|_| {
+            let session = database.connect(0, &claim.isolation).expect("a session");
+            (session, log.session("one", claim.snapshot).expect("a line"))
+        })
+        .collect();
+    let times = |log: &SessionLog<'_>, since| Interval { invoked: since, completed: log.now() };
+    for (session, log) in &mut clients {
+        let since = log.now();
+        session.begin(Access::ReadWrite).expect("a begin");
+        log.begin(times(log, since));
+    }
+    for (value, (session, log)) in (1..).zip(&mut clients) {
+        let (since, request) = (log.now(), Request::Insert { key: 1, value });
+        let answer = session.execute(&request).expect("an answer");
+        assert_eq!(answer, Answer::Applied(true));
+        log.answered(&request, &answer, times(log, since));
+    }
+    for (mut session, mut log) in clients {
+        log.before_commit().expect("a line");
+        let since = log.now();
+        session.commit().expect("the bug");
+        log.committed(times(&log, since));
+        log.end().expect("a line");
+    }
+    log.finish().expect("a log");
+    let read = format::read_detected(format::open(&path).expect("the log"), ReadOptions::default());
+    std::fs::remove_file(&path).expect("it is there");
+    let level = Level::parse(row.violates).expect("a level");
+    assert_eq!(anomalies(&read.expect("a log").0, level).unwrap_or_default(), row.shows);
 }

@@ -253,6 +253,10 @@ impl<'a> Generator<'a> {
 
     fn change(&mut self) {
         let (condition, found) = self.range();
+        if found.is_empty() {
+            // The writes behind an update are its own, so one that finds nothing is a read.
+            return self.rows_found(condition, &found);
+        }
         let mut rows = Vec::with_capacity(found.len());
         for &(key, number) in &found {
             let (key, value) = (self.key(key), self.value(number));

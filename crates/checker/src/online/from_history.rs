@@ -94,11 +94,17 @@ impl Converter<'_> {
                 (last.unwrap_or(Value::NIL), EventKind::Read)
             }
             OpKind::PredicateRead => {
-                self.predicate(self.history.predicate(id));
+                let predicate = self.history.predicate(id);
+                // An aggregate lists no rows, and takes a snapshot all the same.
+                if predicate.aggregate.is_none() {
+                    self.rows(predicate);
+                    self.absent_rows(predicate);
+                }
                 return Some(EventKind::Read);
             }
             OpKind::PredicateUpdate => {
-                self.predicate(self.history.predicate(id));
+                // Rows that it found may stand behind it, as writes.
+                self.rows(self.history.predicate(id));
                 return Some(EventKind::LockingRead);
             }
             OpKind::ReadOther | OpKind::Call => return None,
@@ -107,11 +113,15 @@ impl Converter<'_> {
         Some(kind)
     }
 
-    /// The rows that were told, and the keys of the range that had none.
-    fn predicate(&mut self, predicate: &Predicate) {
+    /// The rows that were told.
+    fn rows(&mut self, predicate: &Predicate) {
         for row in &predicate.rows {
             self.cells.push(cell(row.key, content(self.history, row.value)));
         }
+    }
+
+    /// The keys of a range that had no row.
+    fn absent_rows(&mut self, predicate: &Predicate) {
         let Condition::KeyRange { low, high } = predicate.condition else { return };
         let bound = |value| match self.history.datum(value) {
             Datum::Int(number) => Some(number),

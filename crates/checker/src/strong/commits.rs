@@ -76,7 +76,10 @@ pub(super) fn decide<L: CommitLevel>(
 ) -> (Verdict, Vec<ChosenOrigin>) {
     let model = L::model();
     (limits.observe)(Stage::Infer);
-    let versions = Versions::new(history, index, model, options.sources);
+    let mut versions = Versions::new(history, index, model, options.sources);
+    if !versions.find_conditions(model, limits.stop) {
+        return (limit(acyclic::Stop::Asked), Vec::new());
+    }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
     let repeated = match repeated_reads(model, &versions) {

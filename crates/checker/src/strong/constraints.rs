@@ -71,7 +71,8 @@ pub struct Apart {
 pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pruned> {
     let model = Model::of(level)?;
     let options = Options::default();
-    let versions = Versions::new(history, index, model, options.sources);
+    let mut versions = Versions::new(history, index, model, options.sources);
+    versions.find_conditions(model, &|| false);
     if !repeated_reads(model, &versions).ok()?.is_empty() || !versions.divergences.is_empty() {
         return None;
     }

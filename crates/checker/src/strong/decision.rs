@@ -379,10 +379,14 @@ impl<'a> Decision<'a> {
     }
 
     fn satisfied(&self, order: &[Node]) -> Verdict {
-        if !self.versions.conditions.open.is_empty()
-            && !all_fit(self.model, self.versions, positions(order))
-        {
-            return Verdict::Unknown(Unknown::Unsupported(OPEN_CONDITIONS.into()));
+        if !self.versions.conditions.open.is_empty() {
+            match all_fit(self.model, self.versions, positions(order), self.limits.stop) {
+                Some(true) => {}
+                Some(false) => {
+                    return Verdict::Unknown(Unknown::Unsupported(OPEN_CONDITIONS.into()));
+                }
+                None => return limit(acyclic::Stop::Asked),
+            }
         }
         let events = self.model.events_of(self.history().txn_count()) as Node;
         let counted =

@@ -47,7 +47,7 @@ pub use sources::Sources;
 use crate::check::{Limits, Stage};
 use crate::level::Level;
 use crate::verdict::{Unknown, Verdict};
-use decision::{Decision, open_pairs};
+use decision::{Decision, limit, open_pairs};
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index};
 use model::{Model, Protected};
@@ -101,15 +101,20 @@ impl<'a> Shared<'a> {
         (history, index): (&'a History, &'a Index),
         model: &Model,
         sources: Sources,
-    ) -> Arc<Versions<'a>> {
+        limits: &Limits<'_>,
+    ) -> Option<Arc<Versions<'a>>> {
         let asked = (model.protected, model.forbids_divergence(), sources);
         match &self.versions {
-            Some((known, versions)) if *known == asked => Arc::clone(versions),
+            Some((known, versions)) if *known == asked => Some(Arc::clone(versions)),
             _ => {
                 self.versions = None;
-                let versions = Arc::new(Versions::new(history, index, model, sources));
+                let mut versions = Versions::new(history, index, model, sources);
+                if !versions.find_conditions(model, limits.stop) {
+                    return None;
+                }
+                let versions = Arc::new(versions);
                 self.versions = Some((asked, Arc::clone(&versions)));
-                versions
+                Some(versions)
             }
         }
     }
@@ -131,7 +136,10 @@ pub(crate) fn decide<'a>(
         return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
     }
     (limits.observe)(Stage::Infer);
-    let versions = shared.versions((history, index), model, options.sources);
+    let found = shared.versions((history, index), model, options.sources, limits);
+    let Some(versions) = found else {
+        return limit(acyclic::Stop::Asked);
+    };
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
     match repeated_reads(model, &versions) {

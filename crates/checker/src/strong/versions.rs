@@ -118,10 +118,22 @@ impl<'a> Versions<'a> {
         versions.group_reads();
         versions.find_links(model, sources);
         versions.find_settled();
-        if model.protected == Protected::Everything && history.has_predicates() {
-            versions.conditions = Conditions::new(&versions);
-        }
         versions
+    }
+
+    /// Finds what reads by condition mean, if the level asks; whether that was finished
+    /// before it was stopped.
+    pub(super) fn find_conditions(&mut self, model: &Model, stop: &dyn Fn() -> bool) -> bool {
+        if model.protected != Protected::Everything || !self.history.has_predicates() {
+            return true;
+        }
+        match Conditions::new(self, stop) {
+            Some(found) => {
+                self.conditions = found;
+                true
+            }
+            None => false,
+        }
     }
 
     fn find_seen(&mut self, model: &Model) {

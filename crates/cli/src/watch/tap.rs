@@ -119,9 +119,14 @@ impl SessionObserver for SessionTap {
             (
                 Request::CompareAndSet { .. } | Request::Insert { .. } | Request::Delete { .. },
                 Answer::Applied(false),
-            )
-            | (Request::Aggregate { .. }, _) => {
+            ) => {
                 self.producer.hub().untold.fetch_add(1, Ordering::Relaxed);
+                self.operation(EventKind::LockingRead, interval);
+            }
+            // What it was computed from is not told, but a snapshot may be taken for it.
+            (Request::Aggregate { .. }, _) => {
+                self.producer.hub().untold.fetch_add(1, Ordering::Relaxed);
+                self.operation(EventKind::Read, interval);
             }
             _ => self.written(request, Some(answer), interval),
         }

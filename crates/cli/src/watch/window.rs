@@ -1,9 +1,9 @@
 //! The last events, and the part of them around a violation as a history.
 //!
 //! The part has everything that overlaps the transactions of the violation. What was read
-//! in it and written before it is what its keys hold initially; if a key had several such
-//! values, the others are written by transactions of which no time is known. So the part
-//! violates nothing that the whole does not.
+//! in it and written outside of it is what its keys hold initially; if a key had several such
+//! values, or is written in the part too, they are written by transactions of which no time
+//! is known. So the part violates nothing that the whole does not.
 
 use super::hub::Hub;
 use isolde::online::{Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Time};
@@ -198,6 +198,9 @@ impl<'a> Drawn<'a> {
         };
         let written: HashSet<(u32, Content)> =
             cells(true).map(|cell| (cell.item, cell.content)).collect();
+        // Of an item that is written in the window, nobody knows whether what else is read
+        // of it came before that.
+        let changed: HashSet<u32> = written.iter().map(|name| name.0).collect();
         let mut initial: HashMap<u32, Content> = HashMap::new();
         let mut earlier: Vec<Cell> = Vec::new();
         let mut seen: HashSet<(u32, Content)> = HashSet::new();
@@ -208,7 +211,8 @@ impl<'a> Drawn<'a> {
             }
             let is_absent_too = cells(false)
                 .any(|other| other.item == cell.item && other.content == Content::ABSENT);
-            if is_absent_too || initial.contains_key(&cell.item) {
+            let is_changed = changed.contains(&cell.item);
+            if is_changed || is_absent_too || initial.contains_key(&cell.item) {
                 earlier.push(*cell);
             } else {
                 initial.insert(cell.item, cell.content);

@@ -9,7 +9,9 @@ fn no_arguments_tell_what_to_type() {
 isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
+  isolde watch                        drive it and verify it while it runs
   isolde matrix                       which anomalies each isolation setting of it prevents
+  isolde recover URL FILE             ask a database for the order of a history's versions
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde explain FILE                 why levels are violated, step by step
@@ -39,7 +41,9 @@ Usage: isolde [COMMAND]
 
 Commands:
   run      Drive a database, record what its clients see, and check what it promises
+  watch    Verify a database while it runs: one that is driven, or one of which others send traces
   matrix   Tell which anomalies each isolation setting of a database prevents
+  recover  Ask a database for the order of versions of a history that was recorded before
   check    Decide the isolation levels of recorded histories
   explain  Tell why levels are violated, as arguments with everything they follow from
   shrink   Write the smallest part of a history that still violates a level

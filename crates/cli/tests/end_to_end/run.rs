@@ -54,8 +54,10 @@ fn every_preset_runs() {
     let folder = Folder::with(&[]);
     for preset in isolde_harness::PRESETS {
         let name = preset.name;
+        // What conditions alone show takes the order of versions.
+        let told = if name == "phantoms" { " --white-box" } else { "" };
         let run = folder.isolde(&format!(
-            "run --preset {name} --sessions 3 --transactions 60 --output {name} --quiet"
+            "run --preset {name} --sessions 3 --transactions 60 --output {name} --quiet{told}"
         ));
         let expected = "strict-serializable: satisfied\n";
         assert_eq!((run.status, run.stdout.as_str()), (0, expected), "{name}: {}", run.stderr);

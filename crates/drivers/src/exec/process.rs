@@ -72,13 +72,16 @@ impl Process {
         let mut text = message.to_string();
         text.push('\n');
         let sent = self.input.write_all(text.as_bytes()).and_then(|()| self.input.flush());
-        sent.map_err(|error| Silence::Gone(format!("the program ended: {error}")))?;
+        // What it said before it ended tells more than that it ended.
         let line = self.lines.recv_timeout(ANSWER_LIMIT).map_err(|error| {
-            Silence::Gone(match error {
-                RecvTimeoutError::Timeout => {
+            Silence::Gone(match (error, sent) {
+                (RecvTimeoutError::Timeout, _) => {
                     format!("the program did not answer in {ANSWER_LIMIT:?}")
                 }
-                RecvTimeoutError::Disconnected => "the program ended".to_owned(),
+                (RecvTimeoutError::Disconnected, Err(error)) => {
+                    format!("the program ended: {error}")
+                }
+                (RecvTimeoutError::Disconnected, Ok(())) => "the program ended".to_owned(),
             })
         })?;
         serde_json::from_slice(&line).map_err(|_| {

@@ -81,8 +81,8 @@ enum Listed {
 }
 
 impl Conditions {
-    /// What all reads by condition of counted transactions mean.
-    pub(super) fn new(versions: &Versions<'_>) -> Self {
+    /// What all reads by condition of counted transactions mean; `None` if it was stopped.
+    pub(super) fn new(versions: &Versions<'_>, stop: &dyn Fn() -> bool) -> Option<Self> {
         let history = versions.history;
         let writes = Rc::new(SlotWrites::new(versions));
         let mut finder = Finder {
@@ -99,12 +99,15 @@ impl Conditions {
                     own.insert(it.key, op);
                 } else if !it.kind.has_key() {
                     let predicate = history.predicate(op);
+                    if stop() {
+                        return None;
+                    }
                     let listed = listing(versions, op, predicate);
                     finder.operation(&Reading { txn, op, predicate, own: &own, listed });
                 }
             }
         }
-        finder.found
+        Some(finder.found)
     }
 }
 

@@ -139,13 +139,22 @@ impl Asked<'_, '_> {
     }
 }
 
-/// Whether an order of events answers all questions with yes.
+/// Whether an order of events answers all questions with yes; `None` if it was stopped.
 pub(in crate::strong) fn all_fit(
     model: &'static Model,
     versions: &Versions<'_>,
     positions: Vec<u32>,
-) -> bool {
+    stop: &dyn Fn() -> bool,
+) -> Option<bool> {
     let writes = SlotWrites::new(versions);
     let mut asked = Asked { model, versions, writes, positions, chains: HashMap::new() };
-    versions.conditions.open.iter().all(|open| asked.fits(open))
+    for open in &versions.conditions.open {
+        if stop() {
+            return None;
+        }
+        if !asked.fits(open) {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
