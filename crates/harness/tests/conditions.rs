@@ -3,8 +3,8 @@
 
 use isolde::{Level, Limits, Verdict, check};
 use isolde_harness::{
-    Access, Answer, Bug, Database, Drive, Isolation, Log, Needs, Parameters, Progress, Request,
-    RequestKind, SessionLog, Simulated, Workload, preset,
+    Access, Answer, Bug, Database, Drive, Filter, Isolation, Log, Needs, Parameters, Progress,
+    Request, RequestKind, SessionLog, Simulated, Workload, preset,
 };
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{History, Index, Interval};
@@ -93,7 +93,7 @@ fn two_inserts_of_one_row_are_found_under_their_name() {
     let row = Bug::LostInsert.row();
     let isolation = Isolation::SnapshotIsolation;
     let mut database = Simulated::new(Some(isolation), Some(Bug::LostInsert), 1);
-    let requests = vec![RequestKind::Insert];
+    let requests = vec![RequestKind::Select, RequestKind::Insert];
     let needs = Needs { prefix: "isolde_inserts_".to_owned(), requests };
     database.prepare(&needs).expect("a store");
     let path =
@@ -113,10 +113,16 @@ fn two_inserts_of_one_row_are_found_under_their_name() {
         log.begin(times(log, since));
     }
     for (value, (session, log)) in (1..).zip(&mut clients) {
-        let (since, request) = (log.now(), Request::Insert { key: 1, value });
-        let answer = session.execute(&request).expect("an answer");
-        assert_eq!(answer, Answer::Applied(true));
-        log.answered(&request, &answer, times(log, since));
+        let select = Request::Select { filter: Filter::Values { low: 1, high: 9 } };
+        let insert = Request::Insert { key: 1, value };
+        for (request, expected) in
+            [(select, Answer::Rows(Vec::new())), (insert, Answer::Applied(true))]
+        {
+            let since = log.now();
+            let answer = session.execute(&request).expect("an answer");
+            assert_eq!(answer, expected);
+            log.answered(&request, &answer, times(log, since));
+        }
     }
     for (mut session, mut log) in clients {
         log.before_commit().expect("a line");
