@@ -1,6 +1,7 @@
 //! What the figures were measured on.
 
 use std::fs::read_to_string;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,6 +43,18 @@ pub(crate) fn processor_time() -> Duration {
     let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(status, 0, "every thread has a clock");
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned() as u32)
+}
+
+/// Lines of a page that say on what was measured: with the program of this tree, or with one
+/// that was given by its path, and what is said of it.
+pub(crate) fn heading(load: &str, isolde: Option<&Path>, note: Option<&str>) -> String {
+    let program = match (isolde, note) {
+        (None, _) => "the release build of this tree",
+        (Some(_), Some(note)) => note,
+        (Some(_), None) => "one given by its path, of unknown build",
+    };
+    let machine = describe();
+    format!("Machine: {machine}; load before the first run: {load}.\n\nProgram: {program}.\n")
 }
 
 fn field(file: &str, name: &str) -> Option<String> {

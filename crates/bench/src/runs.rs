@@ -121,14 +121,8 @@ fn introduction(arguments: &Arguments, database: &str, load: &str) -> String {
             keys.join(",")
         ),
     );
-    let machine = machine::describe();
-    line(&mut text, &format!("Machine: {machine}; load before the first run: {load}.\n"));
-    let program = match (&arguments.isolde, &arguments.note) {
-        (None, _) => "the release build of this tree",
-        (Some(_), Some(note)) => note,
-        (Some(_), None) => "one given by its path, of unknown build",
-    };
-    line(&mut text, &format!("Program: {program}.\n"));
+    let (isolde, note) = (arguments.isolde.as_deref(), arguments.note.as_deref());
+    line(&mut text, &machine::heading(load, isolde, note));
     line(
         &mut text,
         &format!(

@@ -3,21 +3,34 @@
 #![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const BENCH: &str = env!("CARGO_BIN_EXE_isolde-bench");
+
+/// The program that is measured, if it was built.
+fn isolde() -> Option<PathBuf> {
+    let isolde = Path::new(BENCH).with_file_name("isolde");
+    if !isolde.exists() {
+        eprintln!("skipped: no isolde beside isolde-bench");
+        return None;
+    }
+    Some(isolde)
+}
+
+/// A folder with nothing in it: what an earlier run left would be measured instead.
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    folder
+}
 
 #[test]
 fn every_check_of_the_strong_page_ends_as_it_should() {
-    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
-    let isolde = bench.with_file_name("isolde");
-    if !isolde.exists() {
-        eprintln!("skipped: no isolde beside isolde-bench");
-        return;
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strong");
-    // What an earlier run left would be measured instead.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for tests");
+    let bench = Path::new(BENCH);
+    let Some(isolde) = isolde() else { return };
+    let folder = empty_folder("strong");
     let page = folder.join("page.md");
     let status = Command::new(bench)
         .args(["strong", "--scale", "1000", "--runs", "1", "--growth-max", "250000"])
@@ -60,15 +73,9 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
 
 #[test]
 fn every_check_of_the_white_box_page_is_satisfied() {
-    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
-    let isolde = bench.with_file_name("isolde");
-    if !isolde.exists() {
-        eprintln!("skipped: no isolde beside isolde-bench");
-        return;
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("white-box");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for tests");
+    let bench = Path::new(BENCH);
+    let Some(isolde) = isolde() else { return };
+    let folder = empty_folder("white-box");
     let page = folder.join("page.md");
     let status = Command::new(bench)
         .args(["white-box", "--scale", "100", "--runs", "1", "--timeout", "30s", "--isolde"])
