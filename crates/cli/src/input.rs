@@ -25,7 +25,10 @@ pub(crate) fn read(
 ) -> Result<(History, &'static Format), Failure> {
     let options = ReadOptions { memory_max, initial: arguments.initial };
     let known = arguments.from.as_deref().map(by_name).transpose()?;
-    let input = format::open(path)?;
+    // The folder of a run stands for what was recorded in it.
+    let log = path.join("history.log");
+    let is_run = path.join("run.json").is_file() && log.is_file();
+    let input = format::open(if is_run { &log } else { path })?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,
