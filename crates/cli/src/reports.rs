@@ -71,7 +71,10 @@ pub(crate) fn parse_form(name: &str) -> Result<Form, String> {
         (None, "elle") => Err("several files: ask for them with --report elle=DIR".to_owned()),
         (None, _) => {
             let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-            Err(format!("expected one of {}, html, found `{name}`", names.join(", ")))
+            Err(format!(
+                "expected one of {}, html, or elle as --report elle=DIR, found `{name}`",
+                names.join(", ")
+            ))
         }
     }
 }

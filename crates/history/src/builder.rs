@@ -19,8 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod columns;
+mod told;
 pub(crate) use columns::set;
 use columns::{counting_sort, gather, offsets, pad, permute};
+pub use told::{CONTRADICTING_ORDERS, REPEATED_NUMBER};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
@@ -46,6 +48,8 @@ pub struct HistoryBuilder {
     runs: Vec<(u32, u32)>,
     lists: Lists,
     total: Option<Vec<DraftTxn>>,
+    /// Where each chain of versions stands.
+    chain_positions: Vec<u32>,
     /// Where each snapshot is in the table.
     pub(crate) snapshot_places: HashMap<Snapshot, u32>,
     position: u32,
@@ -304,6 +308,7 @@ impl HistoryBuilder {
     /// Part of a key's version order.
     pub fn version_chain(&mut self, chain: VersionChain) {
         self.columns.orders.versions.push(chain);
+        self.chain_positions.push(self.position);
     }
 
     /// The order in which the database serialized transactions.
@@ -381,6 +386,8 @@ impl HistoryBuilder {
         columns.initial.reverse();
         let default = columns.initial_default.unwrap_or(Value::NIL);
         columns.initial.retain(|entry| entry.1 != default);
+        told::leave_out_contradicting_orders(columns, &self.chain_positions);
+        told::leave_out_repeated_numbers(columns);
         Ok(History { columns: self.columns })
     }
 

@@ -24,7 +24,7 @@ pub(crate) mod testing;
 mod tree;
 mod value;
 
-pub use builder::{DraftTxn, HistoryBuilder};
+pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
 pub use error::{Place, ReadError, excerpt};
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,

@@ -116,6 +116,8 @@ impl HistoryBuilder {
     }
 
     fn snapshot(&mut self, mut snapshot: Snapshot) -> u32 {
+        // What lies beyond the bound is not seen anyway.
+        snapshot.except.retain(|&number| number < snapshot.below);
         snapshot.except.sort_unstable();
         snapshot.except.dedup();
         let table = &mut self.columns.snapshots.table;

@@ -118,6 +118,9 @@ pub struct NoteReport {
     pub meaning: &'static str,
     /// What to do about it.
     pub advice: &'static str,
+    /// A place where it applies, if there is one in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
 }
 
 /// How large a history is.
@@ -222,13 +225,16 @@ impl Report {
         }
         // Only what holds can hold for want of a test.
         let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-        let mut rules = if holds { vacuity(history, index) } else { Vec::new() };
-        rules.extend(wrongly_told(history, index));
-        let note = |rule: &'static Rule| NoteReport {
+        let rules = if holds { vacuity(history, index) } else { Vec::new() };
+        let note = |rule: &'static Rule, example| NoteReport {
             name: rule.name,
             meaning: rule.meaning,
             advice: rule.advice,
+            example,
         };
+        let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
+        let told = wrongly_told(history, index).into_iter();
+        notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -241,7 +247,7 @@ impl Report {
             timestamps: TimestampsReport::new(&prose, index),
             levels,
             remarks,
-            notes: rules.into_iter().map(note).collect(),
+            notes,
         }
     }
 

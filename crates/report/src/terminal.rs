@@ -57,6 +57,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     }
     for note in &report.notes {
         line(&mut out, format_args!("\nnote: {} ({})", note.meaning, note.name));
+        if let Some(example) = &note.example {
+            line(&mut out, format_args!("  such as: {}", safe(example)));
+        }
         line(&mut out, format_args!("  to do: {}", note.advice));
     }
     out.push('\n');

@@ -166,7 +166,7 @@ impl Run {
 
     fn update(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {
         let (text, holds) = self.condition();
-        write!(ops, " u({text})").expect("memory");
+        write!(ops, " u({text}; ?)").expect("memory");
         let keys: Vec<usize> =
             view.iter().filter(|it| holds(*it.0, *it.1)).map(|it| *it.0).collect();
         for key in keys {

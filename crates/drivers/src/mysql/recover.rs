@@ -80,7 +80,7 @@ impl BinaryLog {
             server: server.clone(),
             replica_id: replica_id(registers),
             database,
-            past: Past { table: Some(registers.to_owned()), slot: None },
+            past: Past { table: Some(registers.to_owned()), ..Past::default() },
             file,
             position,
         };

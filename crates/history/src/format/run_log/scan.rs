@@ -227,7 +227,11 @@ fn condition(word: &[u8]) -> Result<About, &'static str> {
 /// `20!17,19`: all below 20 but for 17 and 19.
 fn snapshot(word: &[u8]) -> Result<Snapshot, &'static str> {
     let (below, except) = split(word, b'!');
-    Ok(Snapshot { below: whole(below)?, except: numbers(except.unwrap_or_default())? })
+    let (below, except) = (whole(below)?, numbers(except.unwrap_or_default())?);
+    if except.iter().any(|&number| number >= below) {
+        return Err("exceptions of a snapshot that are below its bound, as in 20!17,19");
+    }
+    Ok(Snapshot { below, except })
 }
 
 fn times(word: &[u8]) -> Result<Interval, &'static str> {
