@@ -31,7 +31,10 @@ pub(crate) fn read(
     {
         return Ok(bundled);
     }
-    let input = format::open(path)?;
+    // The folder of a run stands for what was recorded in it.
+    let log = path.join("history.log");
+    let is_run = path.join("run.json").is_file() && log.is_file();
+    let input = format::open(if is_run { &log } else { path })?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,

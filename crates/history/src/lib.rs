@@ -18,6 +18,7 @@ mod part;
 mod predicate;
 mod snapshot;
 mod source;
+mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tree;

@@ -4,6 +4,7 @@ mod argument;
 mod counterexample;
 mod dot;
 mod drawing;
+mod dress;
 mod elle_directory;
 mod escape;
 mod github;
@@ -26,6 +27,7 @@ mod stats_text;
 mod svg;
 mod terminal;
 
+pub use dress::Dress;
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
 pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};

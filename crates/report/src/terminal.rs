@@ -245,9 +245,20 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
         }
     }
     if out.is_empty() {
-        let unknown = report.levels.iter().any(|level| level.verdict == "unknown");
-        let nothing =
-            if unknown { "nothing was found to be violated" } else { "nothing is violated" };
+        let unknown: Vec<&LevelReport> =
+            report.levels.iter().filter(|level| level.verdict == "unknown").collect();
+        let nothing = match unknown.first() {
+            None => "nothing is violated".to_owned(),
+            Some(first) => format!(
+                "nothing was found to be violated, but {} not decided: {}",
+                if unknown.len() == 1 {
+                    format!("{} was", first.level)
+                } else {
+                    format!("{} levels were", unknown.len())
+                },
+                first.reason.as_deref().unwrap_or("it is not known why")
+            ),
+        };
         line(&mut out, format_args!("{}: {nothing}", safe(&report.file)));
     }
     out

@@ -2,7 +2,7 @@
 
 use super::build::premises;
 use crate::prose::Prose;
-use isolde::{Cycle, Edge, INITIAL, Reason};
+use isolde::{Cases, Cycle, Edge, INITIAL, Reason};
 use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Time, TxnId};
 
 /// The contradiction that a cycle is.
@@ -37,13 +37,49 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
             Reason::Supposed { first, second } => {
                 format!("{} comes before {}", prose.txn(first), prose.txn(second))
             }
-            _ => continue,
+            _ => match chosen(prose, edge) {
+                Some((read, key, writer)) => format!(
+                    "{} read the {} of {}",
+                    prose.txn(prose.history.txn_of(read)),
+                    prose.content(read, key),
+                    prose.txn(writer)
+                ),
+                None => continue,
+            },
         };
         if !assumptions.contains(&assumed) {
             assumptions.push(assumed);
         }
     }
     assumptions.join(", and ")
+}
+
+/// What follows from all cases together.
+pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
+    let edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
+    let is_order =
+        |edge: &Edge| matches!(edge.reason, Reason::Assumed { .. } | Reason::Supposed { .. });
+    if edges.into_iter().any(is_order) {
+        "no order of versions explains the reads"
+    } else {
+        "no choice of writers explains the reads"
+    }
+}
+
+/// The read of a repeated value that an edge rests on, and the writer it is taken to have
+/// seen.
+pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, TxnId)> {
+    let (read, key, writer) = match edge.reason {
+        Reason::ReadsFrom { read, key } => (read, key, edge.before),
+        Reason::Overwritten { read, key, .. } => (read, key, edge.after),
+        _ => return None,
+    };
+    let index = prose.index;
+    let is_open = index.several().iter().any(|several| {
+        let open = index.read(several.read);
+        open.op == read && open.key == key
+    });
+    is_open.then_some((read, key, writer))
 }
 
 /// That one version comes before another.
