@@ -18,6 +18,13 @@ pub trait Evidence: Send {
     /// clients work, and afterwards until nothing more is added.
     fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure>;
 
+    /// Numbers of transactions that were found so far and not asked for yet, where snapshots
+    /// name them by what only the log tells. Each stands beside something that its
+    /// transaction wrote.
+    fn numbers(&mut self) -> Vec<Numbered> {
+        Vec::new()
+    }
+
     /// Whether of several versions of one key by one transaction only the last is told. The
     /// others come right before it, as everybody knows who has recorded the transaction.
     fn omits_intermediate(&self) -> bool {
@@ -34,14 +41,28 @@ pub struct Installed {
     pub value: Option<u64>,
 }
 
+/// The database's number of a committed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The number.
+    pub number: u64,
+    /// A register that it wrote.
+    pub key: u64,
+    /// What it wrote there.
+    pub value: u64,
+}
+
 /// Versions of registers, those of each key in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     /// Whether only the last version of each transaction is there.
     finals: bool,
     of_key: BTreeMap<u64, Vec<Option<u64>>>,
+    numbers: Vec<Numbered>,
 }
 
+/// Numbers of transactions on one line of a log.
+const NUMBERS_PER_LINE: usize = 1000;
 /// Between two questions while clients work.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -58,6 +79,7 @@ impl Versions {
             // Asked before the question: what was installed until now is in its answer.
             let was_done = is_done.load(Ordering::Acquire);
             evidence.collect(&mut found)?;
+            versions.numbers.extend(evidence.numbers());
             if found.is_empty() && was_done {
                 return Ok(versions);
             }
@@ -75,6 +97,9 @@ impl Versions {
     pub(crate) fn write(&self, log: &Log) -> io::Result<()> {
         for (key, values) in &self.of_key {
             log.versions(*key, values, self.finals)?;
+        }
+        for numbers in self.numbers.chunks(NUMBERS_PER_LINE) {
+            log.numbers(numbers)?;
         }
         Ok(())
     }

@@ -361,6 +361,22 @@ impl HistoryBuilder {
         })
     }
 
+    /// Who wrote each value of each key so far; of several, the last one.
+    pub(crate) fn writers(&self) -> HashMap<(KeyId, Value), DraftTxn> {
+        let columns = &self.columns;
+        let mut writers = HashMap::new();
+        for (place, &(txn, start)) in self.runs.iter().enumerate() {
+            let end = self.runs.get(place + 1).map_or(columns.kinds.len(), |run| run.1 as usize);
+            for op in start as usize..end {
+                if columns.kinds[op].is_write() {
+                    let write = (columns.op_keys[op], columns.op_values[op]);
+                    writers.insert(write, DraftTxn(txn));
+                }
+            }
+        }
+        writers
+    }
+
     /// How many transactions there are so far.
     pub fn txn_count(&self) -> usize {
         self.txn_sessions.len()

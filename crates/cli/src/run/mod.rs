@@ -91,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let parameters = arguments.workload.applied_to(preset.parameters);
     // Before anything is opened, because it is the user's own doing.
     Workload::new(parameters, arguments.rotate).map_err(|error| usage(&error.to_string()))?;
+    arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())

@@ -104,23 +104,20 @@ fn circle(steps: &[Step]) -> Option<Vec<Step>> {
         let (mut at, mut turn) = (first.from, 0);
         loop {
             let step = next.get(&at).and_then(|steps| steps.get(turn));
-            match step.filter(|_| !done.contains(&at)) {
-                Some(step) => {
-                    on_way.insert(at, way.len());
-                    way.push((*step, turn));
-                    if let Some(&start) = on_way.get(&step.to) {
-                        return Some(way[start..].iter().map(|it| it.0).collect());
-                    }
-                    (at, turn) = (step.to, 0);
+            if let Some(step) = step.filter(|_| !done.contains(&at)) {
+                on_way.insert(at, way.len());
+                way.push((*step, turn));
+                if let Some(&start) = on_way.get(&step.to) {
+                    return Some(way[start..].iter().map(|it| it.0).collect());
                 }
-                None => {
-                    done.insert(at);
-                    on_way.remove(&at);
-                    let Some((back, last)) = way.pop() else { break };
-                    on_way.remove(&back.from);
-                    (at, turn) = (back.from, last + 1);
-                }
+                (at, turn) = (step.to, 0);
+                continue;
             }
+            done.insert(at);
+            on_way.remove(&at);
+            let Some((back, last)) = way.pop() else { break };
+            on_way.remove(&back.from);
+            (at, turn) = (back.from, last + 1);
         }
     }
     None

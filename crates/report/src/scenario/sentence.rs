@@ -141,11 +141,9 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
     if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
-        let condition = history.predicate(read).display(history.values());
+        let (looked, them) = looked(prose, read);
         let name = prose.key(key);
-        return format!(
-            "{after} selected rows with {condition} after {before} had changed what {name} adds to them"
-        );
+        return format!("{after} {looked} after {before} had changed what {name} adds to {them}");
     }
     match write {
         Some(write) if write.kind == OpKind::Append => {
@@ -153,6 +151,16 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
             format!("{after} read {content}, where {before} had appended {element}")
         }
         _ => format!("{after} read {content}, which {before} wrote"),
+    }
+}
+
+/// What an operation by condition did, and how to speak of what it found.
+fn looked(prose: &Prose<'_>, read: OpId) -> (String, &'static str) {
+    let predicate = prose.history.predicate(read);
+    let condition = predicate.display(prose.history.values());
+    match predicate.aggregate {
+        None => (format!("selected rows with {condition}"), "them"),
+        Some(_) => (format!("computed {condition}"), "it"),
     }
 }
 
@@ -171,8 +179,9 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
         let condition = predicate.display(history.values());
         if !predicate.item_rows().any(|row| row.key == key) {
             let name = prose.key(key);
+            let (looked, them) = looked(prose, read);
             return format!(
-                "{before} selected rows with {condition} before {after} changed what {name} adds to them{written}"
+                "{before} {looked} before {after} changed what {name} adds to {them}{written}"
             );
         }
         return format!(

@@ -112,6 +112,17 @@ impl<'a> Line<'a> {
     }
 
     /// Everything that is left.
+    /// `NUMBER:KEY=VALUE`, with commas between.
+    pub(super) fn numbered(&mut self) -> Result<Vec<(u64, u64, u64)>, &'static str> {
+        const NUMBERED: &str = "numbers of transactions, such as 17:5=12";
+        let entry = |entry: &[u8]| {
+            let (number, write) = pair(entry, b":").ok_or(NUMBERED)?;
+            let (key, value) = pair(write, b"=").ok_or(NUMBERED)?;
+            Ok((whole(number)?, whole(key)?, whole(value)?))
+        };
+        self.word().split(|&byte| byte == b',').map(entry).collect()
+    }
+
     pub(super) fn text(&mut self) -> Result<&'a str, &'static str> {
         let text = std::mem::take(&mut self.rest);
         std::str::from_utf8(text).map_err(|_| "text in UTF-8")
