@@ -322,9 +322,12 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
             }
             let chain = chain(facts, key)?;
             let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
+            // Versions that add the same need not be told apart.
             match looked.places(&chain, &all)[..] {
-                [place] => shares.push(all[place]),
                 [] => return Ok(looked.txn),
+                [first, ref more @ ..] if more.iter().all(|&place| all[place] == all[first]) => {
+                    shares.push(all[first]);
+                }
                 _ => return fits(),
             }
         }
