@@ -411,13 +411,9 @@ impl History {
     }
 
     /// How to call a transaction in a message: its label if it has one, else its
-    /// session's label and, if the session has several, its place in the session. Where
-    /// nothing has a label it is its number.
+    /// session's label and, if the session has several, its place in the session.
     pub fn txn_name(&self, txn: TxnId) -> String {
         let session = self.session_of(txn);
-        if self.txn_label(txn) == Value::NIL && self.session_label(session) == Value::NIL {
-            return format!("T{}", txn.0 + 1);
-        }
         let range = self.session_range(session);
         txn_name(
             self.datum(self.txn_label(txn)),

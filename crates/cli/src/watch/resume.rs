@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a cut stream is kept.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const KEPT_FOR: Duration = Duration::from_mins(1);
 /// How long the next connection waits until the end of the one before it is noticed.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 /// Cut streams at the same time.
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_came_before_is_old_only_after_a_cut() {
         let mut taken = Taken::default();
-        let mut take = |taken: &mut Taken, txn, kind, invoked| {
+        let take = |taken: &mut Taken, txn, kind, invoked| {
             let interval = Interval { invoked, completed: invoked + 1 };
             taken.is_new(txn, kind, interval, &[])
         };
