@@ -162,10 +162,35 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
-        let verdict = self.decide_anew(level);
+        let verdict = match self.decide_anew(level) {
+            // A level that others wait for is theirs to settle.
+            Verdict::Unknown(Unknown::Unsupported(reason)) if self.deciding.len() == 1 => {
+                let unknown = Verdict::Unknown(Unknown::Unsupported(reason));
+                self.implied(level).unwrap_or(unknown)
+            }
+            verdict => verdict,
+        };
         self.deciding.pop();
         self.verdicts.push((level, verdict.clone()));
         verdict
+    }
+
+    /// What levels that can be decided say about one that cannot: a stronger one that holds, or
+    /// a weaker one that does not. So a level gets the same verdict whether it is asked for alone
+    /// or with all others.
+    fn implied(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        for stronger in level.stronger_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(stronger), Verdict::Satisfied(_)) {
+                return Some(Verdict::Satisfied(Satisfied::Implied(stronger)));
+            }
+        }
+        for weaker in level.weaker_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(weaker), Verdict::Violated(_)) {
+                return self.violated_weaker(level);
+            }
+        }
+        None
     }
 
     /// A violation is shown by the weakest level that has it.
@@ -175,8 +200,22 @@ impl<'a> Check<'a> {
                 let weaker = self.violated_weaker(level);
                 weaker.filter(tells).unwrap_or(Verdict::Violated(violated))
             }
+            // Others may have been decided since.
+            Verdict::Unknown(Unknown::Unsupported(reason)) => {
+                let stronger = self.satisfied_stronger(level);
+                let decided = stronger.or_else(|| self.violated_weaker(level));
+                decided.unwrap_or(Verdict::Unknown(Unknown::Unsupported(reason)))
+            }
             other => other,
         }
+    }
+
+    fn satisfied_stronger(&self, level: Level) -> Option<Verdict> {
+        let stronger = level.stronger_than();
+        let implied = self.verdicts.iter().find(|(known, verdict)| {
+            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
+        });
+        implied.map(|&(stronger, _)| Verdict::Satisfied(Satisfied::Implied(stronger)))
     }
 
     fn violated_weaker(&self, level: Level) -> Option<Verdict> {
@@ -218,12 +257,8 @@ impl<'a> Check<'a> {
         if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
-        let stronger = level.stronger_than();
-        let implied = self.verdicts.iter().find(|(known, verdict)| {
-            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
-        });
-        if let Some(&(stronger, _)) = implied {
-            return Verdict::Satisfied(Satisfied::Implied(stronger));
+        if let Some(verdict) = self.satisfied_stronger(level) {
+            return verdict;
         }
         if level == Level::Linearizable
             && let Some(verdict) = self.linearizable()

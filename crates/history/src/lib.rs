@@ -10,6 +10,7 @@ pub mod format;
 mod builder;
 mod condition_sql;
 mod error;
+mod given;
 mod history;
 mod index;
 mod lists;
@@ -25,6 +26,7 @@ mod value;
 
 pub use builder::{DraftTxn, HistoryBuilder};
 pub use error::{Place, ReadError, excerpt};
+pub use given::Named;
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,
     PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,

@@ -1,8 +1,19 @@
 //! Orders and snapshots that a database told, and that cannot be what they claim.
 
-use super::{Certainty, Examples, Rule};
-use isolde_history::{KeyId, Origin, ReadId, TxnId, Value, VersionChain};
+use super::{Certainty, Examples, Recording, Rule};
+use isolde_history::{KeyId, Named, OpId, Origin, ReadId, TxnId, Value, VersionChain};
 use std::collections::HashMap;
+
+/// What the entries of an order stand for.
+fn named(recording: &Recording<'_>, chain: &VersionChain) -> Vec<Named> {
+    let versions = recording.index.versions_of(chain.key);
+    let writes_of = |value: Value| {
+        let start = versions.partition_point(|version| version.value < value);
+        let same = versions[start..].iter().take_while(|version| version.value == value);
+        same.map(|version| version.op()).collect()
+    };
+    chain.named(recording.history, &writes_of)
+}
 
 pub(super) const UNKNOWN_VERSION: Rule = Rule {
     name: "told-version-unknown",
@@ -61,13 +72,18 @@ pub(super) const REPEATED_VERSION: Rule = Rule {
     advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions",
     find: |recording| {
         let mut examples = Examples::default();
-        let mut places: HashMap<KeyId, HashMap<Value, (usize, usize)>> = HashMap::new();
-        let chains: Vec<&VersionChain> = recording.history.orders().versions.iter().collect();
-        for (number, chain) in chains.iter().enumerate() {
+        let mut places: HashMap<KeyId, HashMap<Named, (usize, usize)>> = HashMap::new();
+        for (number, chain) in recording.history.orders().versions.iter().enumerate() {
             let known = places.entry(chain.key).or_default();
             let mut last: Option<(Value, (usize, usize))> = None;
-            for (place, &value) in chain.values.iter().enumerate() {
-                match known.get(&value).copied() {
+            for (place, (named, &value)) in
+                named(recording, chain).into_iter().zip(&chain.values).enumerate()
+            {
+                // Of removals nothing may tell which is which.
+                if matches!(named, Named::Open | Named::Nobody) {
+                    continue;
+                }
+                match known.get(&named).copied() {
                     Some((other, _)) if other == number => examples.add(None, || {
                         let (key, value) = (recording.key(chain.key), recording.value(value));
                         format!("{value} stands twice in the version order of {key}")
@@ -87,7 +103,7 @@ pub(super) const REPEATED_VERSION: Rule = Rule {
                         last = Some((value, here));
                     }
                     None => {
-                        known.insert(value, (number, place));
+                        known.insert(named, (number, place));
                     }
                 }
             }
@@ -104,33 +120,34 @@ pub(super) const AGAINST_READS: Rule = Rule {
     find: |recording| {
         let (history, index) = (recording.history, recording.index);
         let mut examples = Examples::default();
-        let mut places: HashMap<(KeyId, Value), usize> = HashMap::new();
+        let mut places: HashMap<OpId, usize> = HashMap::new();
         for chain in &history.orders().versions {
-            for (place, &value) in chain.values.iter().enumerate() {
-                places.entry((chain.key, value)).or_insert(place);
+            for (place, named) in named(recording, chain).into_iter().enumerate() {
+                if let Named::Write(write) = named {
+                    places.entry(write).or_insert(place);
+                }
             }
         }
         if places.is_empty() {
             return examples;
         }
-        let last_value = |txn: TxnId, key: KeyId| {
-            index.final_write(history, txn, key).map(|write| history.op(write).value)
-        };
+        let last_write = |txn: TxnId, key: KeyId| index.final_write(history, txn, key);
         for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
             for read in index.read_range(txn).map(ReadId) {
                 let it = index.read(read);
                 let Origin::Txn(writer) = it.origin else { continue };
-                let (Some(seen), Some(own)) = (last_value(writer, it.key), last_value(txn, it.key))
+                let (Some(seen), Some(own)) = (last_write(writer, it.key), last_write(txn, it.key))
                 else {
                     continue;
                 };
-                let place = |value| places.get(&(it.key, value)).copied();
+                let place = |write| places.get(&write).copied();
                 if let (Some(first), Some(second)) = (place(seen), place(own))
                     && first > second
                 {
                     examples.add(Some(it.op), || {
                         let key = recording.key(it.key);
-                        let (seen, own) = (recording.value(seen), recording.value(own));
+                        let value = |write| recording.value(history.op(write).value);
+                        let (seen, own) = (value(seen), value(own));
                         let (reader, writer) = (recording.txn(txn), recording.txn(writer));
                         format!("{reader} read {key} = {seen} of {writer} and replaced it by {own}, but the database says that {own} came before {seen}")
                     });

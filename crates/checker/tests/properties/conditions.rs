@@ -51,9 +51,7 @@ fn random_conditions(seed: u64) -> String {
     }
     if run.random.below(3) > 0 {
         for (key, values) in &run.versions {
-            if values.iter().all(|value| value != "nil") {
-                writeln!(text, "order {key} complete: {}", values.join(" ")).expect("memory");
-            }
+            writeln!(text, "order {key} complete: {}", values.join(" ")).expect("memory");
         }
     }
     text
@@ -108,7 +106,10 @@ impl Run {
         if self.random.below(4) == 0 {
             view.remove(&key);
             effects.remove(&key);
-            self.versions.entry(key).or_default().push("nil".into());
+            // With a number, the database says who removed it.
+            let told = self.snapshots && self.random.below(2) == 0;
+            let by = if told { format!("@{}", self.past.len()) } else { String::new() };
+            self.versions.entry(key).or_default().push(format!("nil{by}"));
             return format!("d({key})");
         }
         self.last += 1;
