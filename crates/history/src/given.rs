@@ -4,9 +4,10 @@
 //! removals of a row write nil, it stands for
 //!
 //! 1. the one whose transaction has the number that the database told with the entry;
-//! 2. else the one whose transaction had the version of the entry before it when it wrote:
-//!    it had written that one itself, or had read its value. Who removes a row removes the
-//!    version that it found;
+//! 2. else the one whose transaction had the version of the entry before it when it wrote: it
+//!    had written that one itself, or found its value by the condition of the same update. Who
+//!    removes a row removes the version that it found. A read by another operation tells
+//!    nothing, as that may have been replaced meanwhile;
 //! 3. else the one that no other entry stands for, if only one transaction is left.
 //!
 //! The initial version comes first or not at all. An entry that is still open tells nothing.
@@ -106,16 +107,16 @@ impl VersionChain {
         };
         let by_number = grouped(&left, number);
         let by_own = grouped(&left, |op| own_before(history, self.key, op));
-        let by_read = grouped(&left, |op| match own_before(history, self.key, op) {
+        let by_found = grouped(&left, |op| match own_before(history, self.key, op) {
             Some(_) => None,
-            None => read_before(history, self.key, op),
+            None => found_before(history, self.key, op),
         });
         let mut taken: HashSet<OpId> = HashSet::new();
         for &place in places {
             let candidates = if let Some(told) = self.number(place) {
                 by_number.get(&told)
             } else if let Some(Named::Write(before)) = place.checked_sub(1).map(|it| named[it]) {
-                by_own.get(&before).or_else(|| by_read.get(&history.op(before).value))
+                by_own.get(&before).or_else(|| by_found.get(&history.op(before).value))
             } else {
                 None
             };
@@ -178,20 +179,14 @@ fn own_before(history: &History, key: KeyId, write: OpId) -> Option<OpId> {
     })
 }
 
-/// What the transaction had last read of the key.
-fn read_before(history: &History, key: KeyId, write: OpId) -> Option<Value> {
-    earlier(history, write).find_map(|op| {
-        let it = history.op(op);
-        let value = match it.kind {
-            OpKind::Read if it.key == key => Some(it.value),
-            OpKind::PredicateRead | OpKind::PredicateUpdate => {
-                let rows = &history.predicate(op).rows;
-                rows.iter().find(|row| row.key == key).map(|row| row.value)
-            }
-            _ => None,
-        };
-        value.filter(|&value| value != Value::UNKNOWN)
-    })
+/// What an update by condition, of which the write is a part, says that it found of the key.
+fn found_before(history: &History, key: KeyId, write: OpId) -> Option<Value> {
+    let update = earlier(history, write)
+        .find(|&op| !matches!(history.op(op).kind, OpKind::Write | OpKind::Delete))
+        .filter(|&op| history.op(op).kind == OpKind::PredicateUpdate)?;
+    let rows = &history.predicate(update).rows;
+    let row = rows.iter().find(|row| row.key == key && row.matched)?;
+    (row.value != Value::UNKNOWN).then_some(row.value)
 }
 
 /// Puts in place of each number the least one of a transaction from it on.
@@ -243,7 +238,7 @@ mod tests {
 
     #[test]
     fn who_removes_a_row_removes_the_version_that_it_found() {
-        let text = "A: w(x,5)\nB: w(x,7)\nC: p(value 5..6; x=5) d(x)\nD: d(x)\n";
+        let text = "A: w(x,5)\nB: w(x,7)\nC: u(value 5..6; x=5) d(x)\nD: d(x)\n";
         check(&format!("{text}order x complete: 5 nil 7 nil\n"), "A C B D");
         check("A: w(x,5) d(x)\nB: w(x,7)\nD: d(x)\norder x: 7 nil 5 nil\n", "B D A A");
     }
@@ -257,7 +252,7 @@ mod tests {
 
     #[test]
     fn two_who_found_one_version_leave_open_who_removed_it() {
-        let text = "A: w(x,5)\nB: w(x,7)\nC: r(x,5) d(x)\nD: r(x,5) d(x)\n";
+        let text = "A: w(x,5)\nB: w(x,7)\nC: u(all; x=5) d(x)\nD: u(all; x=5) d(x)\n";
         check(&format!("{text}order x complete: 5 nil 7 nil\n"), "A ? B ?");
     }
 }

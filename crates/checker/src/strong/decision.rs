@@ -6,7 +6,7 @@
 
 use super::clocks::Clocks;
 use super::components::Components;
-use super::conditions::{Choosable, Mismatch, all_fit};
+use super::conditions::{Mismatch, all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -153,8 +153,7 @@ impl<'a> Decision<'a> {
 
     /// Whether it is open what some reads saw.
     fn has_choices(&self) -> bool {
-        let versions = self.versions;
-        !self.repeated.is_empty() || Choosable::new(self.model, versions).is_any()
+        !self.repeated.is_empty() || !choosable(self.versions).is_empty()
     }
 
     /// An order along the times of the clients that explains all reads, if there is one

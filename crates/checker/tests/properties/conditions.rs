@@ -167,9 +167,14 @@ impl Run {
 
     fn update(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {
         let (text, holds) = self.condition();
-        write!(ops, " u({text})").expect("memory");
-        let keys: Vec<usize> =
-            view.iter().filter(|it| holds(*it.0, *it.1)).map(|it| *it.0).collect();
+        let rows: Vec<(usize, usize)> =
+            view.iter().map(|it| (*it.0, *it.1)).filter(|it| holds(it.0, it.1)).collect();
+        let listed: Vec<String> = rows.iter().map(|row| format!("{}={}", row.0, row.1)).collect();
+        // Some databases tell what they replaced.
+        let listed = if self.random.below(2) == 0 { listed.join(" ") } else { String::new() };
+        let colon = if listed.is_empty() { "" } else { "; " };
+        write!(ops, " u({text}{colon}{listed})").expect("memory");
+        let keys: Vec<usize> = rows.into_iter().map(|row| row.0).collect();
         for key in keys {
             let word = self.write(key, view, effects);
             write!(ops, " {word}").expect("memory");

@@ -26,7 +26,7 @@ use runs::Runs;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub(super) use open::{Choosable, Open, all_fit};
+pub(super) use open::{Choosable, Open, all_fit, choosable};
 
 /// See the module's documentation.
 #[derive(Default)]

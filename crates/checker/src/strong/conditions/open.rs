@@ -182,50 +182,53 @@ pub(in crate::strong) fn all_fit(
 /// all questions, the last version of the key before the reader began is one of these; so the
 /// reader may as well be taken to have read it, like a value that several transactions wrote.
 pub(in crate::strong) struct Choosable<'v, 'a> {
-    asked: Asked<'v, 'a>,
+    /// None if there are no questions.
+    asked: Option<Asked<'v, 'a>>,
     /// Not yet chosen about.
     left: Vec<Open>,
 }
 
 impl<'v, 'a> Choosable<'v, 'a> {
     pub(in crate::strong) fn new(model: &'static Model, versions: &'v Versions<'a>) -> Self {
-        let open = &versions.conditions.open;
-        let left_out = if open.is_empty() { HashSet::new() } else { keys_left_out(versions) };
-        let is_choosable = |open: &&Open| {
-            open.key.is_some_and(|key| !left_out.contains(&key))
-                && versions.history.snapshot(open.reader, open.op).is_none()
-        };
-        let left: Vec<Open> = open.iter().filter(is_choosable).copied().collect();
-        Choosable { asked: Asked::new(model, versions, Vec::new()), left }
-    }
-
-    /// Whether there are such questions.
-    pub(in crate::strong) fn is_any(&self) -> bool {
-        !self.left.is_empty()
+        let left = choosable(versions);
+        let asked = (!left.is_empty()).then(|| Asked::new(model, versions, Vec::new()));
+        Choosable { asked, left }
     }
 
     /// Takes the questions that an order does not answer with yes.
     pub(in crate::strong) fn take_wrong(&mut self, positions: &[u32]) -> Vec<Repeated> {
-        if self.left.is_empty() {
-            return Vec::new();
-        }
-        self.asked.positions.clear();
-        self.asked.positions.extend_from_slice(positions);
-        self.asked.chains.clear();
-        let mut left = std::mem::take(&mut self.left);
-        let wrong: Vec<Open> = left.extract_if(.., |open| !self.asked.fits(open)).collect();
-        self.left = left;
-        wrong.iter().map(|open| self.repeated(open)).collect()
+        let Some(asked) = &mut self.asked else { return Vec::new() };
+        asked.positions.clear();
+        asked.positions.extend_from_slice(positions);
+        asked.chains.clear();
+        let wrong: Vec<Open> = self.left.extract_if(.., |open| !asked.fits(open)).collect();
+        wrong.iter().map(|open| asked.repeated(open)).collect()
     }
+}
 
+/// Questions about single keys of which only it is open which version was seen.
+pub(in crate::strong) fn choosable(versions: &Versions<'_>) -> Vec<Open> {
+    let open = &versions.conditions.open;
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let left_out = keys_left_out(versions);
+    let is_choosable = |open: &&Open| {
+        open.key.is_some_and(|key| !left_out.contains(&key))
+            && versions.history.snapshot(open.reader, open.op).is_none()
+    };
+    open.iter().filter(is_choosable).copied().collect()
+}
+
+impl Asked<'_, '_> {
     /// All versions that the operation may have seen.
     fn repeated(&mut self, open: &Open) -> Repeated {
-        let versions = self.asked.versions;
+        let versions = self.versions;
         let history = versions.history;
         let key = open.key.expect("a question about one key");
         let predicate = history.predicate(open.op);
-        let listed = self.asked.listed(open.op, key);
-        let writes = &self.asked.writes;
+        let listed = self.listed(open.op, key);
+        let writes = &self.writes;
         let fits = |slot: &Slot| {
             let write = writes.of(*slot);
             let share = history.share(predicate, key, write);
