@@ -10,10 +10,12 @@ use crate::choices;
 use crate::given;
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
+use crate::readings::Readings;
 use crate::reference::{self, Reference};
 use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
+use isolde_certificate::Node;
 use isolde_history::{Candidates, History, Index, OpKind};
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
@@ -269,7 +271,12 @@ impl<'a> Check<'a> {
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
             None if strong::levels().any(|strong| strong == level) => self.strong(level),
-            None => self.by_definition(level),
+            None => match self.by_definition(level) {
+                Verdict::Unknown(Unknown::Unsupported(_)) if level == Level::Linearizable => {
+                    self.linearizable_lists()
+                }
+                verdict => verdict,
+            },
         }
     }
 
@@ -305,17 +312,35 @@ impl<'a> Check<'a> {
         {
             return Verdict::Satisfied(Satisfied::Implied(Level::SnapshotIsolation));
         }
-        let facts = (self.history, self.index);
-        match strong::decide(level, facts, &mut self.shared, self.options, self.limits) {
-            // A small history can still be decided.
-            Verdict::Unknown(Unknown::Unsupported(reason)) => match self.by_definition(level) {
-                Verdict::Unknown(Unknown::Unsupported(_)) => {
-                    Verdict::Unknown(Unknown::Unsupported(reason))
-                }
-                verdict => verdict,
-            },
-            verdict => verdict,
+        if let Some(satisfied) = self.in_serial_order(level) {
+            return Verdict::Satisfied(satisfied);
         }
+        let facts = (self.history, self.index);
+        let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
+        let Verdict::Unknown(Unknown::Unsupported(_)) = verdict else { return verdict };
+        let readings = Readings::of(self.history, self.index);
+        let decided = readings.and_then(|it| it.decide(level, self.options, self.limits));
+        // A small history can still be decided.
+        match decided.unwrap_or_else(|| self.by_definition(level)) {
+            Verdict::Unknown(Unknown::Unsupported(_)) => verdict,
+            decided => decided,
+        }
+    }
+
+    /// Strong snapshot isolation where strict serializability was shown and no times tell
+    /// begins and commits apart: each transaction at once, in the serial order. (With such
+    /// times neither level implies the other.) Evidence that speaks of begins and commits
+    /// is not looked at here, so there must be none.
+    fn in_serial_order(&self, level: Level) -> Option<Satisfied> {
+        let history = self.history;
+        let is_told_apart = history.has_inner_times() || history.has_predicates();
+        if level != Level::StrongSnapshotIsolation || is_told_apart || history.has_evidence() {
+            return None;
+        }
+        let strict = self.verdicts.iter().find(|known| known.0 == Level::StrictSerializable)?;
+        let Verdict::Satisfied(Satisfied::Order(order)) = &strict.1 else { return None };
+        let events = order.iter().flat_map(|&txn| [Node::begin(txn), Node::commit(txn)]);
+        Some(Satisfied::Events(events.collect()))
     }
 
     /// Linearizability of single operations on objects; `None` for all else.
@@ -336,6 +361,20 @@ impl<'a> Check<'a> {
             }
             _ => Some(verdict),
         }
+    }
+
+    /// Single operations on lists, of which linearizability asks what strict
+    /// serializability does.
+    fn linearizable_lists(&mut self) -> Verdict {
+        let history = self.history;
+        let reason = if !history.has_times() {
+            "the history has no times"
+        } else if history.txns().any(|txn| history.op_range(txn).len() > 1) {
+            "linearizability is about single operations, and transactions have several"
+        } else {
+            return self.decide(Level::StrictSerializable);
+        };
+        Verdict::Unknown(Unknown::Unsupported(reason.into()))
     }
 
     fn follow(&self, rule: &Rule) -> Verdict {
@@ -364,6 +403,11 @@ impl<'a> Check<'a> {
     /// A list shows an element that was appended more than once. Orders that depend on
     /// which append it was are not known, so finding no cycle means nothing.
     fn with_repeated_elements(&self, level: Level) -> Verdict {
+        let readings = Readings::of(self.history, self.index);
+        let decided = readings.and_then(|it| it.decide(level, self.options, self.limits));
+        if let Some(verdict) = decided.filter(|it| !matches!(it, Verdict::Unknown(_))) {
+            return verdict;
+        }
         match reference::decide(self.history, level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),

@@ -11,7 +11,7 @@
 //! Times are nanoseconds since the log was created, of a clock that never steps back.
 
 use crate::database::{Failure, Identity, SnapshotPoint};
-use crate::evidence::Told;
+use crate::evidence::{Numbered, Told};
 use crate::observer::{Observer, SessionObserver};
 use crate::request::{Answer, Filter, Function, Request};
 use isolde_history::{Interval, NEVER, Snapshot, Time};
@@ -140,6 +140,23 @@ impl Log {
                 }
                 Told::Removal(None) => {}
             }
+        }
+        line.push(b'\n');
+        self.append(&line)
+    }
+
+    /// Numbers of transactions that the database told, each beside something written.
+    pub fn numbers(&self, numbers: &[Numbered]) -> io::Result<()> {
+        let mut line = b"numbers ".to_vec();
+        for (place, it) in numbers.iter().enumerate() {
+            if place > 0 {
+                line.push(b',');
+            }
+            number(&mut line, it.number);
+            line.push(b':');
+            number(&mut line, it.key);
+            line.push(b'=');
+            number(&mut line, it.value);
         }
         line.push(b'\n');
         self.append(&line)

@@ -13,7 +13,7 @@
 //! The initial version comes first or not at all. An entry that is still open tells nothing.
 
 use crate::history::{History, KeyId, OpId, OpKind, Outcome, TxnId};
-use crate::snapshot::NO_NUMBER;
+use crate::snapshot::{NO_NUMBER, NO_SNAPSHOT, SnapshotColumns};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -189,16 +189,26 @@ fn found_before(history: &History, key: KeyId, write: OpId) -> Option<Value> {
     (row.value != Value::UNKNOWN).then_some(row.value)
 }
 
-/// Puts in place of each number the least one of a transaction from it on.
-pub(crate) fn settle_numbers(chains: &mut [VersionChain], of_txns: &[u64]) {
+/// Puts in place of each number that no transaction has the least one of a transaction from it
+/// on, if what that one saw ended before it.
+pub(crate) fn settle_numbers(chains: &mut [VersionChain], snapshots: &SnapshotColumns) {
     if chains.iter().all(|chain| chain.numbers.is_empty()) {
         return;
     }
-    let mut sorted: Vec<u64> = of_txns.iter().copied().filter(|&it| it != NO_NUMBER).collect();
+    let below = |txn: usize| {
+        let place = snapshots.of_txns.get(txn).copied().unwrap_or(NO_SNAPSHOT);
+        snapshots.table.get(place as usize).map_or(u64::MAX, |snapshot| snapshot.below)
+    };
+    let numbered = snapshots.numbers.iter().enumerate().filter(|entry| *entry.1 != NO_NUMBER);
+    let mut sorted: Vec<(u64, u64)> = numbered.map(|(txn, &it)| (it, below(txn))).collect();
     sorted.sort_unstable();
     for (_, number) in chains.iter_mut().flat_map(|chain| &mut chain.numbers) {
-        let next = sorted.partition_point(|&it| it < *number);
-        *number = sorted.get(next).copied().unwrap_or(*number);
+        let next = sorted.partition_point(|&(it, _)| it < *number);
+        if let Some(&(next, below)) = sorted.get(next)
+            && below <= *number
+        {
+            *number = next;
+        }
     }
 }
 

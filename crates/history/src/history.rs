@@ -109,7 +109,7 @@ pub(crate) struct Session {
 }
 
 /// Columns that only some histories have are empty when absent.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Columns {
     pub(crate) values: Values,
     pub(crate) keys: Vec<Value>,

@@ -19,12 +19,13 @@ mod part;
 mod predicate;
 mod snapshot;
 mod source;
+mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tree;
 mod value;
 
-pub use builder::{DraftTxn, HistoryBuilder};
+pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
 pub use error::{Place, ReadError, excerpt};
 pub use given::Named;
 pub use history::{

@@ -47,10 +47,11 @@ impl<'a> Prose<'a> {
             OpKind::ReadList => format!("{name} = {}", self.list(op)),
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.history.predicate(op);
-                match predicate.rows.iter().find(|row| row.key == key) {
-                    Some(row) => format!("{name} = {}", self.value(row.value)),
-                    None => name,
-                }
+                // A database that is wrong may return a row twice.
+                let rows = predicate.rows.iter().filter(|row| row.key == key);
+                let rows: Vec<String> =
+                    rows.map(|row| format!("{name} = {}", self.value(row.value))).collect();
+                if rows.is_empty() { name } else { rows.join(" and ") }
             }
             OpKind::ReadOther => format!("{name} other than {}", self.value(it.value)),
             OpKind::Delete if it.value == Value::NIL => format!("{name} deleted"),

@@ -14,6 +14,7 @@
 //! reader began; and likewise for changes after it. For this the versions of the key must have
 //! one order: by what the database said, and by who read a version and replaced it.
 
+use super::aggregate;
 use super::derivation::{Prover, expect_edge};
 use super::facts::{Facts, Origin, Read, Seen, Sole};
 use super::versions::given_writes;
@@ -109,11 +110,15 @@ impl<'a> Looked<'a> {
             let txn = self.history.txn_of(*write);
             txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
         };
+        let is_possible = |write: Option<OpId>| match self.predicate.aggregate {
+            None => adds(write).map(|adds| !adds),
+            Some(_) => self.share(write).map(|share| self.result_allows(facts, share)),
+        };
         self.listed == Listed::Absent
             && self.own.is_none()
-            && self.predicate.aggregate.is_none()
-            && adds(None) == Some(false)
-            && facts.writes_of(self.key).filter(by_others).all(|it| adds(Some(it)) == Some(true))
+            && is_possible(None) == Some(true)
+            && (facts.writes_of(self.key).filter(by_others))
+                .all(|it| is_possible(Some(it)) == Some(false))
     }
 
     fn share(&self, write: Option<OpId>) -> Option<Share> {
@@ -185,6 +190,40 @@ impl<'a> Looked<'a> {
     }
 }
 
+impl Looked<'_> {
+    /// Whether an aggregate can have its result if the key adds this to it, whatever the
+    /// others add. Without an aggregate, and where versions do not tell what they add, yes.
+    fn result_allows(&self, facts: &Facts<'_>, share: Share) -> bool {
+        let Some(aggregate) = self.predicate.aggregate else { return true };
+        let history = self.history;
+        if !self.predicate.rows.is_empty() || !lists(history).is_empty() {
+            return true;
+        }
+        let mut others = Vec::new();
+        for key in history.keys().filter(|&key| key != self.key) {
+            let other = Looked::new(history, self.op, key).expect("a key of the history");
+            match other.possible_shares(facts) {
+                Some(shares) => others.push(shares),
+                None => return true,
+            }
+        }
+        aggregate::allows(history, aggregate, share, &others)
+    }
+
+    /// What the key may add: its own version, or any that another transaction may have left.
+    fn possible_shares(&self, facts: &Facts<'_>) -> Option<Vec<Share>> {
+        if let Some(own) = self.own {
+            return Some(vec![self.share(Some(own))?]);
+        }
+        let by_others = |write: &OpId| {
+            let txn = self.history.txn_of(*write);
+            txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
+        };
+        let writes = facts.writes_of(self.key).filter(by_others).map(Some);
+        std::iter::once(None).chain(writes).map(|write| self.share(write)).collect()
+    }
+}
+
 impl Prover<'_, '_> {
     /// A change that a reader saw, or one that it missed, at levels that ask for it.
     pub(super) fn check_change(
@@ -224,7 +263,9 @@ fn check_change(
         |write: &Option<OpId>| write.is_some_and(|write| facts.history.txn_of(write) == writer);
     let at = chain.iter().position(is_writers).ok_or("the transaction does not write the key")?;
     let changes = |place: &usize| shares[*place] != shares[*place - 1];
-    for place in looked.places(&chain, &shares) {
+    let mut places = looked.places(&chain, &shares);
+    places.retain(|&place| looked.result_allows(facts, shares[place]));
+    for place in places {
         let holds = if saw {
             (1..=place).rev().find(changes).is_some_and(|change| change >= at)
         } else {

@@ -1,7 +1,9 @@
 //! Orders and snapshots that a database told, and that cannot be what they claim.
 
-use super::{Certainty, Examples, Recording, Rule};
-use isolde_history::{KeyId, Named, OpId, Origin, ReadId, TxnId, Value, VersionChain};
+use super::{Certainty, Examples, Recording, Rule, remarks};
+use isolde_history::{
+    KeyId, Named, OpId, Origin, Outcome, ReadId, Timestamp, TxnId, Value, VersionChain,
+};
 use std::collections::HashMap;
 
 /// What the entries of an order stand for.
@@ -65,47 +67,70 @@ pub(super) const MISSING_VERSION: Rule = Rule {
     },
 };
 
-pub(super) const REPEATED_VERSION: Rule = Rule {
-    name: "told-version-twice",
+pub(super) const ABORTED_VERSION: Rule = Rule {
+    name: "told-version-aborted",
+    certainty: Certainty::Likely,
+    meaning: "the database's version order has values of transactions whose clients were told that they were aborted",
+    advice: "record an error of a commit that may have succeeded as an unknown outcome, and recover committed versions alone; `isolde lint` names them",
+    find: |recording| {
+        let (history, index) = (recording.history, recording.index);
+        let mut examples = Examples::default();
+        for chain in &history.orders().versions {
+            let versions = index.versions_of(chain.key);
+            for &value in chain.values.iter().filter(|&&value| value != Value::NIL) {
+                let start = versions.partition_point(|it| it.value < value);
+                let writes = || versions[start..].iter().take_while(|it| it.value == value);
+                let is_aborted = |txn: TxnId| history.outcome(txn) == Outcome::Aborted;
+                if writes().all(|it| is_aborted(it.txn))
+                    && let Some(version) = writes().next()
+                {
+                    examples.add(Some(version.op()), || {
+                        let (key, value) = (recording.key(chain.key), recording.value(value));
+                        let writer = recording.txn(version.txn);
+                        format!("the version order of {key} has {value}, which {writer} wrote before it was aborted")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const CONTRADICTING_ORDERS: Rule = Rule {
+    name: "told-orders-contradict",
     certainty: Certainty::Certain,
-    meaning: "a version stands twice in an order that the database told, or two orders of a key contradict each other",
-    advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions",
+    meaning: "the evidence contradicts itself: orders of versions that the database told cannot all be true, so those of these keys are not used",
+    advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions and where they stand",
+    find: |recording| remarks::of(recording, isolde_history::CONTRADICTING_ORDERS),
+};
+
+pub(super) const REPEATED_NUMBER: Rule = Rule {
+    name: "told-number-twice",
+    certainty: Certainty::Certain,
+    meaning: "the evidence contradicts itself: several transactions have the same number of the database, so these numbers are not used",
+    advice: "record the database's own number of each transaction, of one run; `isolde lint` names them",
+    find: |recording| remarks::of(recording, isolde_history::REPEATED_NUMBER),
+};
+
+pub(super) const REVERSED_TIMESTAMPS: Rule = Rule {
+    name: "told-commit-before-start",
+    certainty: Certainty::Certain,
+    meaning: "by the database's timestamps a transaction committed before it started",
+    advice: "record the timestamp of the snapshot first and that of the commit second, of one clock",
     find: |recording| {
         let mut examples = Examples::default();
-        let mut places: HashMap<KeyId, HashMap<Named, (usize, usize)>> = HashMap::new();
-        for (number, chain) in recording.history.orders().versions.iter().enumerate() {
-            let known = places.entry(chain.key).or_default();
-            let mut last: Option<(Value, (usize, usize))> = None;
-            for (place, (named, &value)) in
-                named(recording, chain).into_iter().zip(&chain.values).enumerate()
+        for txn in recording.history.txns() {
+            if let Some(given) = recording.history.timestamps(txn)
+                && given.commit < given.start
             {
-                // Of removals nothing may tell which is which.
-                if matches!(named, Named::Open | Named::Nobody) {
-                    continue;
-                }
-                match known.get(&named).copied() {
-                    Some((other, _)) if other == number => examples.add(None, || {
-                        let (key, value) = (recording.key(chain.key), recording.value(value));
-                        format!("{value} stands twice in the version order of {key}")
-                    }),
-                    Some(here) => {
-                        if let Some((before, there)) = last
-                            && there.0 == here.0
-                            && there.1 > here.1
-                        {
-                            examples.add(None, || {
-                                let key = recording.key(chain.key);
-                                let (first, second) =
-                                    (recording.value(before), recording.value(value));
-                                format!("one order of {key} has {first} before {second}, another has them the other way round")
-                            });
-                        }
-                        last = Some((value, here));
-                    }
-                    None => {
-                        known.insert(named, (number, place));
-                    }
-                }
+                examples.add(None, || {
+                    let shown = |it: Timestamp| match it.logical {
+                        0 => it.physical.to_string(),
+                        logical => format!("{}.{logical}", it.physical),
+                    };
+                    let (start, commit) = (shown(given.start), shown(given.commit));
+                    format!("{} starts at {start} and commits at {commit}", recording.txn(txn))
+                });
             }
         }
         examples
@@ -211,15 +236,44 @@ mod tests {
             &["told-version-missing: the version order of x lacks 1, which A wrote"],
         );
         check(
-            "A: w(x,1)\nB: w(x,2)\norder x: 1 2 1\n",
-            &["told-version-twice: 1 stands twice in the version order of x"],
-        );
-        check(
-            "A: w(x,1)\nB: w(x,2)\norder x: 1 2\norder x: 2 1\n",
+            "A: w(x,1)\nB: w(x,2) aborted\norder x complete: 1 2\n",
             &[
-                "told-version-twice: one order of x has 2 before 1, another has them the other way round",
+                "told-version-aborted: the version order of x has 2, which B wrote before it was aborted",
             ],
         );
+        check(
+            "A ts=10..1: w(x,1)\nB ts=11..11: r(x,1)\n",
+            &["told-commit-before-start: A starts at 10 and commits at 1"],
+        );
+        check(
+            "A id=3: w(x,1)\nB id=3: r(x,1)\n",
+            &["told-number-twice: 2 transactions have the number 3, which is not used"],
+        );
+    }
+
+    #[test]
+    fn orders_that_contradict_each_other_are_told_with_their_lines() {
+        let wrong = |claims: &str| {
+            format!(
+                "told-orders-contradict: the orders of x contradict each other and are not used: {claims}"
+            )
+        };
+        let writes = "A: w(x,1) w(y,1)\nB: w(x,2) w(y,2)\nC: w(x,3)\n";
+        for (orders, claims) in [
+            ("order x: 1 2 1\n", "1 before 2 (line 4), 2 before 1 (line 4)"),
+            ("order x: 1 2\norder x: 2 1\n", "1 before 2 (line 4), 2 before 1 (line 5)"),
+            ("order x: 1 3 2\norder x: 2 1\n", "1 before 2 (line 4), 2 before 1 (line 5)"),
+            (
+                "order x: 1 2\norder x: 2 3\norder x: 3 1\n",
+                "1 before 2 (line 4), 2 before 3 (line 5), 3 before 1 (line 6)",
+            ),
+        ] {
+            check(&format!("{writes}{orders}"), &[&wrong(claims)]);
+        }
+        // Another key's order is another matter, and so is what was written twice.
+        check(&format!("{writes}order x: 1 2\norder y: 2 1\n"), &[]);
+        check(&format!("{writes}order x: 1 2\norder x: 2 3\norder x: 1 3\n"), &[]);
+        check("A: w(x,1)\nB: w(x,2)\nC: w(x,1)\norder x complete: 1 2 1\n", &[]);
     }
 
     #[test]

@@ -392,7 +392,7 @@ impl<'a> Decision<'a> {
             match all_fit(self.model, self.versions, positions(order), self.limits.stop) {
                 Some(true) => {}
                 Some(false) => {
-                    return Verdict::Unknown(Unknown::Unsupported(OPEN_CONDITIONS.into()));
+                    return Verdict::Unknown(Unknown::Unsupported(open_conditions(self.history())));
                 }
                 None => return limit(acyclic::Stop::Asked),
             }
@@ -419,10 +419,21 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Why a level is open where only some orders of versions fit what was found by condition.
-const OPEN_CONDITIONS: &str = "an order of transactions was found that fits every read of a row, \
-    but not what was found by condition, and the order of the versions is not known; \
-    the database can tell it (`isolde run --white-box`)";
+/// Why a level is open where only some orders of versions fit what was found by condition,
+/// and who can settle it, unless it was asked already.
+fn open_conditions(history: &History) -> String {
+    let rest = if history.has_snapshots() {
+        "the snapshots and the order of versions that the database told do not settle it"
+    } else if history.has_evidence() {
+        "which versions were looked at is not known: the database told their order, and no snapshots"
+    } else {
+        "the order of the versions is not known; the database can tell it (`isolde run --white-box`)"
+    };
+    format!(
+        "an order of transactions was found that fits every read of a row, \
+         but not what was found by condition, and {rest}"
+    )
+}
 
 /// The anomaly of a result that no version set gives.
 fn mismatched(history: &History, mismatch: Mismatch) -> Anomaly {

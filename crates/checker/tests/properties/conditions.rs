@@ -171,9 +171,9 @@ impl Run {
             view.iter().map(|it| (*it.0, *it.1)).filter(|it| holds(it.0, it.1)).collect();
         let listed: Vec<String> = rows.iter().map(|row| format!("{}={}", row.0, row.1)).collect();
         // Some databases tell what they replaced.
-        let listed = if self.random.below(2) == 0 { listed.join(" ") } else { String::new() };
-        let colon = if listed.is_empty() { "" } else { "; " };
-        write!(ops, " u({text}{colon}{listed})").expect("memory");
+        let is_told = !listed.is_empty() && self.random.below(2) == 0;
+        let listed = if is_told { listed.join(" ") } else { "?".to_owned() };
+        write!(ops, " u({text}; {listed})").expect("memory");
         let keys: Vec<usize> = rows.into_iter().map(|row| row.0).collect();
         for key in keys {
             let word = self.write(key, view, effects);

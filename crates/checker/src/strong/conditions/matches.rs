@@ -124,6 +124,11 @@ impl<'v, 'a> Matches<'v, 'a> {
         self.writes.live_value(self.versions.history, key, slot)
     }
 
+    /// The operation that installed a version; none for the initial one.
+    pub(super) fn write(&self, slot: Slot) -> Option<OpId> {
+        self.writes.of(slot)
+    }
+
     pub(super) fn is_list(&self, key: KeyId) -> bool {
         self.lists[key.index()]
     }

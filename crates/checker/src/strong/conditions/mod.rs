@@ -11,6 +11,7 @@
 //! is known is kept as an open question (`open`), and asked of the order that was found: a
 //! witness must answer all of them.
 
+mod aggregates;
 mod dense;
 mod matches;
 mod open;
@@ -19,7 +20,7 @@ mod runs;
 mod walk;
 
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use isolde_history::{Aggregate, History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
+use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
 use matches::Matches;
 use places::Chains;
 use runs::Runs;
@@ -158,6 +159,7 @@ struct Finder<'v, 'a> {
 }
 
 /// Places of the nearest changes around a version that was seen.
+#[derive(Clone, Copy, Debug)]
 struct Changes {
     saw: Option<u32>,
     missed: Option<u32>,
@@ -309,18 +311,22 @@ impl Finder<'_, '_> {
                 if (matched || reading.predicate.condition.is_range()) && !told => {}
             Listed::Absent if others.is_empty() => self.mismatch(reading, key, None),
             Listed::Absent if others == [INITIAL_SLOT] && !told => {
-                let versions = self.versions;
-                let heads =
-                    versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize]);
-                for writer in heads.map(|slot| versions.writer(slot)) {
-                    self.edge(reading, key, writer, Change::Missed);
-                }
+                self.missed_all(reading, key);
                 // The rest holds in every order if all writers follow the heads.
-                if reading_is_writer(versions, reading, key) {
+                if reading_is_writer(self.versions, reading, key) {
                     self.leave_open(reading, Some(key));
                 }
             }
             _ => self.leave_open(reading, Some(key)),
+        }
+    }
+
+    /// A reader that saw the initial version of a key whose order is open.
+    fn missed_all(&mut self, reading: &Reading<'_>, key: KeyId) {
+        let versions = self.versions;
+        let heads = versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize]);
+        for writer in heads.map(|slot| versions.writer(slot)) {
+            self.edge(reading, key, writer, Change::Missed);
         }
     }
 
@@ -384,48 +390,6 @@ impl Finder<'_, '_> {
         let Reading { txn: reader, op, .. } = *reading;
         if reader != writer {
             self.found.edges.push(ConditionEdge { reader, writer, op, key, kind });
-        }
-    }
-
-    /// An aggregate is exact if the database told what it saw of every key that may count.
-    fn aggregate(&mut self, reading: &Reading<'_>, aggregate: Aggregate) {
-        let found = self.matches.of(&mut self.chains, reading.predicate);
-        if aggregate.result == Value::UNKNOWN || !found.tells_all {
-            return;
-        }
-        let history = self.versions.history;
-        let mut shares: Vec<Share> = Vec::new();
-        for (&key, &own) in reading.own {
-            shares.extend(history.share(reading.predicate, key, Some(own)));
-        }
-        let mut seen: Vec<(KeyId, Rc<Runs>, u32)> = Vec::new();
-        if !reading.listed.is_empty() {
-            return self.leave_open(reading, None);
-        }
-        if let Some(test) = found.dense {
-            return self.dense_aggregate(reading, aggregate, shares, test);
-        }
-        for &(key, ref runs) in &found.keys {
-            if reading.own.contains_key(&key) {
-                continue;
-            }
-            let KeyRuns::Ordered(runs) = &**runs else { return self.leave_open(reading, None) };
-            let place = self.chains.snapshot_place(key);
-            let Some(place) = place else { return self.leave_open(reading, None) };
-            shares.push(runs.share(place));
-            seen.push((key, Rc::clone(runs), place));
-        }
-        match aggregate.agrees(history.values(), shares.into_iter()) {
-            Some(true) => {
-                for (key, runs, place) in seen {
-                    self.edges(reading, key, &runs, place);
-                }
-            }
-            Some(false) => {
-                let key = seen.first().map_or(KeyId(0), |entry| entry.0);
-                self.mismatch(reading, key, None);
-            }
-            None => {}
         }
     }
 }

@@ -25,6 +25,11 @@ impl Reader<'_> {
                 let message = "expected exceptions in ascending order, found another";
                 return Err(except.wrong(self.file, range.start + place + 1, message));
             }
+            if range.end > range.start && except.entries[range.end - 1] >= below {
+                let message =
+                    format!("expected an exception below the bound {below}, found another");
+                return Err(except.wrong(self.file, range.end - 1, &message));
+            }
             table.push(Snapshot { below, except: except.entries[range].to_vec() });
         }
         let known = table.len();

@@ -116,6 +116,17 @@ impl<'a> Line<'a> {
     }
 
     /// Everything that is left.
+    /// `NUMBER:KEY=VALUE`, with commas between.
+    pub(super) fn numbered(&mut self) -> Result<Vec<(u64, u64, u64)>, &'static str> {
+        const NUMBERED: &str = "numbers of transactions, such as 17:5=12";
+        let entry = |entry: &[u8]| {
+            let (number, write) = pair(entry, b":").ok_or(NUMBERED)?;
+            let (key, value) = pair(write, b"=").ok_or(NUMBERED)?;
+            Ok((whole(number)?, whole(key)?, whole(value)?))
+        };
+        self.word().split(|&byte| byte == b',').map(entry).collect()
+    }
+
     pub(super) fn text(&mut self) -> Result<&'a str, &'static str> {
         let text = std::mem::take(&mut self.rest);
         std::str::from_utf8(text).map_err(|_| "text in UTF-8")
@@ -239,7 +250,11 @@ fn condition(word: &[u8]) -> Result<About, &'static str> {
 /// `20!17,19`: all below 20 but for 17 and 19.
 fn snapshot(word: &[u8]) -> Result<Snapshot, &'static str> {
     let (below, except) = split(word, b'!');
-    Ok(Snapshot { below: whole(below)?, except: numbers(except.unwrap_or_default())? })
+    let (below, except) = (whole(below)?, numbers(except.unwrap_or_default())?);
+    if except.iter().any(|&number| number >= below) {
+        return Err("exceptions of a snapshot that are below its bound, as in 20!17,19");
+    }
+    Ok(Snapshot { below, except })
 }
 
 fn times(word: &[u8]) -> Result<Interval, &'static str> {
