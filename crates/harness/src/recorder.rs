@@ -11,7 +11,7 @@
 //! Times are nanoseconds since the log was created, of a clock that never steps back.
 
 use crate::database::{Failure, Identity, SnapshotPoint};
-use crate::evidence::Numbered;
+use crate::evidence::{Numbered, Told};
 use crate::observer::{Observer, SessionObserver};
 use crate::request::{Answer, Filter, Function, Request};
 use isolde_history::{Interval, NEVER, Snapshot, Time};
@@ -122,9 +122,9 @@ impl Log {
     }
 
     /// All versions of a register in the order in which they were installed, as the
-    /// database told it; one without a value is its removal. If they are only the finals,
+    /// database told it, removals with who removed it where known. If they are only the finals,
     /// those that their own transaction replaced are missing.
-    pub fn versions(&self, key: u64, values: &[Option<u64>], finals: bool) -> io::Result<()> {
+    pub fn versions(&self, key: u64, values: &[Told], finals: bool) -> io::Result<()> {
         let mut line = if finals { b"finals ".to_vec() } else { b"versions ".to_vec() };
         number(&mut line, key);
         line.push(b' ');
@@ -132,8 +132,13 @@ impl Log {
             if place > 0 {
                 line.push(b',');
             }
-            if let Some(value) = value {
-                number(&mut line, *value);
+            match *value {
+                Told::Value(value) => number(&mut line, value),
+                Told::Removal(Some(by)) => {
+                    line.push(b'#');
+                    number(&mut line, by);
+                }
+                Told::Removal(None) => {}
             }
         }
         line.push(b'\n');
