@@ -136,8 +136,8 @@ fn damage_is_told_with_its_line() {
         ("versions", NUMBER),
         (
             "hello",
-            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
-             or `end`",
+            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `numbers`, \
+             `event` or `end`",
         ),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");
