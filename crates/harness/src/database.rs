@@ -423,11 +423,6 @@ mod tests {
         let registers = needs(&[RequestKind::Range]);
         assert_eq!((registers.registers(), registers.lists()), (true, false));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn the_table_of_a_history_is_the_one_whose_versions_it_wrote() {
