@@ -7,46 +7,87 @@ the place of its methods. One `Session` is one connection to the database.
     python3 docs/examples/trace.py 127.0.0.1:7416
 """
 
+import collections
 import json
 import socket
 import sys
 import threading
 import time
+import uuid
 
 
 class Trace:
-    """A connection to the listener, for any number of sessions."""
+    """A connection to the listener, for any number of sessions.
+
+    One that is cut is made again. What was not acknowledged is sent again; by `resume` the
+    listener knows what it has taken already.
+    """
 
     def __init__(self, address, token=None):
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)))
-        self.answers = self.socket.makefile("r", encoding="utf-8")
-        self.lock = threading.Lock()
-        head = {"isolde": "trace 1"}
+        self.address = (host, int(port))
+        self.head = {"isolde": "trace 1", "resume": str(uuid.uuid4())}
         if token is not None:
-            head["token"] = token
-        self.sent = 0
-        self.send([head])
+            self.head["token"] = token
+        self.lock = threading.Lock()
+        self.unacknowledged = collections.deque()
+        self.total = 0
+        self.connect()
+
+    def connect(self):
+        self.socket = socket.create_connection(self.address)
+        self.failed = None
+        self.sent = self.taken = 0
+        self.answers = threading.Thread(target=self.listen, args=(self.socket,), daemon=True)
+        self.answers.start()
+        again = list(self.unacknowledged)
+        self.unacknowledged.clear()
+        self.write([self.head] + [message for _, message in again if message is not self.head])
+
+    def listen(self, connection):
+        """Notes what is acknowledged."""
+        try:
+            for line in connection.makefile("r", encoding="utf-8"):
+                answer = json.loads(line)
+                if connection is self.socket:
+                    self.failed = answer.get("error", self.failed)
+                    self.taken = answer.get("taken", self.taken)
+        except OSError:
+            pass
+
+    def write(self, messages):
+        for message in messages:
+            self.sent += 1
+            self.unacknowledged.append((self.sent, message))
+        while self.unacknowledged and self.unacknowledged[0][0] <= self.taken:
+            self.unacknowledged.popleft()
+        lines = "".join(json.dumps(message) + "\n" for message in messages)
+        self.socket.sendall(lines.encode())
 
     def send(self, messages):
         """Sends messages; what was sent before a commit is there whatever happens."""
-        lines = "".join(json.dumps(message) + "\n" for message in messages)
         with self.lock:
-            self.sent += len(messages)
-            self.socket.sendall(lines.encode())
+            self.total += len(messages)
+            if self.failed:
+                raise RuntimeError(self.failed)
+            try:
+                self.write(messages)
+            except OSError:
+                self.connect()
 
     def finish(self):
         """Ends the trace, and waits until all of it is acknowledged."""
         self.send([{"bye": True}])
-        self.socket.shutdown(socket.SHUT_WR)
-        taken = 0
-        for line in self.answers:
-            answer = json.loads(line)
-            if "error" in answer:
-                raise RuntimeError(answer["error"])
-            taken = answer["taken"]
-        if taken != self.sent:
-            raise RuntimeError(f"{taken} of {self.sent} messages were acknowledged")
+        for attempt in range(3):
+            self.socket.shutdown(socket.SHUT_WR)
+            self.answers.join()
+            if self.failed:
+                raise RuntimeError(self.failed)
+            if self.taken == self.sent:
+                return
+            with self.lock:
+                self.connect()
+        raise RuntimeError(f"{self.taken} of {self.sent} messages were acknowledged")
 
 
 class Session:
@@ -122,7 +163,7 @@ def main():
     for thread in threads:
         thread.join()
     trace.finish()
-    print(f"{trace.sent} messages were sent and acknowledged")
+    print(f"{trace.total} messages were sent and acknowledged")
 
 
 if __name__ == "__main__":

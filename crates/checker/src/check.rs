@@ -7,6 +7,7 @@
 
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices;
+use crate::given;
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
 use crate::readings::Readings;
@@ -164,10 +165,35 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
-        let verdict = self.decide_anew(level);
+        let verdict = match self.decide_anew(level) {
+            // A level that others wait for is theirs to settle.
+            Verdict::Unknown(Unknown::Unsupported(reason)) if self.deciding.len() == 1 => {
+                let unknown = Verdict::Unknown(Unknown::Unsupported(reason));
+                self.implied(level).unwrap_or(unknown)
+            }
+            verdict => verdict,
+        };
         self.deciding.pop();
         self.verdicts.push((level, verdict.clone()));
         verdict
+    }
+
+    /// What levels that can be decided say about one that cannot: a stronger one that holds, or
+    /// a weaker one that does not. So a level gets the same verdict whether it is asked for alone
+    /// or with all others.
+    fn implied(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        for stronger in level.stronger_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(stronger), Verdict::Satisfied(_)) {
+                return Some(Verdict::Satisfied(Satisfied::Implied(stronger)));
+            }
+        }
+        for weaker in level.weaker_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(weaker), Verdict::Violated(_)) {
+                return self.violated_weaker(level);
+            }
+        }
+        None
     }
 
     /// A violation is shown by the weakest level that has it.
@@ -177,8 +203,22 @@ impl<'a> Check<'a> {
                 let weaker = self.violated_weaker(level);
                 weaker.filter(tells).unwrap_or(Verdict::Violated(violated))
             }
+            // Others may have been decided since.
+            Verdict::Unknown(Unknown::Unsupported(reason)) => {
+                let stronger = self.satisfied_stronger(level);
+                let decided = stronger.or_else(|| self.violated_weaker(level));
+                decided.unwrap_or(Verdict::Unknown(Unknown::Unsupported(reason)))
+            }
             other => other,
         }
+    }
+
+    fn satisfied_stronger(&self, level: Level) -> Option<Verdict> {
+        let stronger = level.stronger_than();
+        let implied = self.verdicts.iter().find(|(known, verdict)| {
+            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
+        });
+        implied.map(|&(stronger, _)| Verdict::Satisfied(Satisfied::Implied(stronger)))
     }
 
     fn violated_weaker(&self, level: Level) -> Option<Verdict> {
@@ -220,12 +260,8 @@ impl<'a> Check<'a> {
         if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
-        let stronger = level.stronger_than();
-        let implied = self.verdicts.iter().find(|(known, verdict)| {
-            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
-        });
-        if let Some(&(stronger, _)) = implied {
-            return Verdict::Satisfied(Satisfied::Implied(stronger));
+        if let Some(verdict) = self.satisfied_stronger(level) {
+            return verdict;
         }
         if level == Level::Linearizable
             && let Some(verdict) = self.linearizable()
@@ -249,7 +285,24 @@ impl<'a> Check<'a> {
         level == Level::Linearizable || strong::levels().any(|strong| strong == level)
     }
 
+    /// Whether the serialization order that the database gave shows a level, without a search.
+    fn shown_by_given_order(&mut self, level: Level) -> Option<Verdict> {
+        self.history.orders().total.as_ref()?;
+        if level == Level::Serializable {
+            let order = given::shown(self.history, self.index)?;
+            return Some(Verdict::Satisfied(Satisfied::Order(order)));
+        }
+        let is_implied = level.stronger_than().contains(&Level::Serializable)
+            && !self.deciding.contains(&Level::Serializable);
+        let holds = is_implied && given::shown(self.history, self.index).is_some();
+        (holds && matches!(self.decide(Level::Serializable), Verdict::Satisfied(_)))
+            .then_some(Verdict::Satisfied(Satisfied::Implied(Level::Serializable)))
+    }
+
     fn strong(&mut self, level: Level) -> Verdict {
+        if let Some(verdict) = self.shown_by_given_order(level) {
+            return verdict;
+        }
         // Its search is much slower than that of the stronger level, which most
         // histories satisfy.
         if level == Level::ParallelSnapshotIsolation

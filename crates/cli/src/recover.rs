@@ -84,7 +84,7 @@ type Chains = BTreeMap<u64, Vec<Option<u64>>>;
 
 fn chains(told: &[Installed]) -> Chains {
     let mut chains = Chains::new();
-    for &Installed { key, value } in told {
+    for &Installed { key, value, .. } in told {
         chains.entry(key).or_default().push(value);
     }
     chains

@@ -415,8 +415,9 @@ fn a_watch_of_postgresql_is_clean_at_each_level_also_with_faults() {
     let folder = Folder::new("watch-postgres");
     for options in [
         "--isolation read-committed --duration 4s",
+        "--isolation repeatable-read --duration 4s --complete snapshot-isolation",
         "--isolation repeatable-read --duration 4s --preset BlindW-RW --keys 100",
-        "--isolation serializable --duration 4s --complete strict-serializable",
+        "--isolation serializable --duration 4s --complete serializable",
         "--isolation serializable --duration 8s --fault kill,pause,partition --fault-every 2s",
     ] {
         let (status, printed) = watch(&folder, &format!("postgres {options}"));

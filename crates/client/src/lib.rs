@@ -29,6 +29,9 @@
 //! operating system, so that a process that dies right after its commit leaves no value
 //! behind that the listener has never heard of.
 //!
+//! **Nothing is lost or told twice when the connection is cut.** What the listener has not
+//! acknowledged is kept, and sent again by the next connection under the same identity.
+//!
 //! Times are nanoseconds since 1970, of a clock that never steps back within this process.
 //! Processes of one machine agree on it as far as the machine's clock was not set between
 //! their starts; for several machines, tell `isolde watch --clock-drift`.
@@ -44,7 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use wire::{Answers, Wire};
+use wire::{Connect, Ends, Wire};
 
 /// A connection to the listener, for any number of sessions.
 pub struct Trace {
@@ -52,14 +55,11 @@ pub struct Trace {
     /// Sends heartbeats.
     beating: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
-    /// Tells the listener that nothing more comes. Dropping does not: answers are still read.
-    hang_up: Box<dyn Fn() + Send + Sync>,
 }
 
 struct Shared {
     clock: Clock,
     wire: Mutex<Wire>,
-    answers: Arc<Answers>,
     /// For each session, no request of which will be told for a time before this.
     bounds: Mutex<Vec<(u64, Arc<AtomicI64>)>>,
 }
@@ -68,6 +68,8 @@ struct Shared {
 const IDLE: i64 = i64::MAX;
 /// The session is over.
 const ENDED: i64 = i64::MIN;
+/// How often what was not acknowledged is sent again at the end.
+const CONNECTIONS_MAX: u32 = 3;
 /// Between two heartbeats.
 const BEAT: Duration = Duration::from_millis(100);
 
@@ -95,45 +97,59 @@ impl Clock {
 pub struct Start(i64);
 
 impl Trace {
-    /// Connects to a listener on an address and port, with its token if it asks for one.
+    /// Connects to a listener on an address and port, with its token if it asks for one. A
+    /// connection that is cut is made again, and what was not acknowledged sent again.
     pub fn connect(address: impl ToSocketAddrs, token: Option<&str>) -> io::Result<Trace> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
-        let hang_up = move || {
-            let _ = closer.shutdown(Shutdown::Write);
-        };
-        Trace::over(Box::new(stream), Box::new(reader), Box::new(hang_up), token)
+        let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+        Trace::over_connections(
+            Box::new(move || {
+                let stream = TcpStream::connect(&*addresses)?;
+                stream.set_nodelay(true)?;
+                let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
+                let hang_up = move || {
+                    let _ = closer.shutdown(Shutdown::Write);
+                };
+                let (out, reader) = (Box::new(stream), Box::new(reader));
+                Ok(Ends { out, reader, hang_up: Box::new(hang_up) })
+            }),
+            token,
+        )
     }
 
-    /// Connects to a listener on a socket in the file system.
+    /// Connects to a listener on a socket in the file system, in the same way.
     #[cfg(unix)]
     pub fn connect_unix(path: &std::path::Path, token: Option<&str>) -> io::Result<Trace> {
-        let stream = std::os::unix::net::UnixStream::connect(path)?;
-        let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
-        let hang_up = move || {
-            let _ = closer.shutdown(Shutdown::Write);
-        };
-        Trace::over(Box::new(stream), Box::new(reader), Box::new(hang_up), token)
+        let path = path.to_owned();
+        Trace::over_connections(
+            Box::new(move || {
+                let stream = std::os::unix::net::UnixStream::connect(&path)?;
+                let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
+                let hang_up = move || {
+                    let _ = closer.shutdown(Shutdown::Write);
+                };
+                let (out, reader) = (Box::new(stream), Box::new(reader));
+                Ok(Ends { out, reader, hang_up: Box::new(hang_up) })
+            }),
+            token,
+        )
     }
 
     /// Writes the trace to a file, or whatever takes bytes, for `isolde watch --from`.
     pub fn write_to(out: impl io::Write + Send + 'static) -> io::Result<Trace> {
-        Trace::over(Box::new(out), Box::new(io::empty()), Box::new(|| {}), None)
+        let hang_up = Box::new(|| {});
+        let ends = Ends { out: Box::new(out), reader: Box::new(io::empty()), hang_up };
+        Trace::over(Wire::new(ends, None, "")?)
     }
 
-    fn over(
-        out: Box<dyn io::Write + Send>,
-        reader: Box<dyn io::Read + Send>,
-        hang_up: Box<dyn Fn() + Send + Sync>,
-        token: Option<&str>,
-    ) -> io::Result<Trace> {
-        let answers = Arc::new(Answers::default());
-        answers.read_from(reader);
+    fn over_connections(connect: Connect, token: Option<&str>) -> io::Result<Trace> {
+        let ends = connect()?;
+        Trace::over(Wire::new(ends, Some(connect), token.unwrap_or(""))?)
+    }
+
+    fn over(wire: Wire) -> io::Result<Trace> {
         let shared = Arc::new(Shared {
             clock: Clock::new(),
-            wire: Mutex::new(Wire::new(out, token)?),
-            answers,
+            wire: Mutex::new(wire),
             bounds: Mutex::default(),
         });
         let is_over = Arc::new(AtomicBool::new(false));
@@ -147,7 +163,7 @@ impl Trace {
                 }
             })?
         };
-        Ok(Trace { shared, beating: Some(beating), is_over, hang_up })
+        Ok(Trace { shared, beating: Some(beating), is_over })
     }
 
     /// A connection of the application to its database. Its name is what reports call it;
@@ -167,13 +183,18 @@ impl Trace {
     /// listener, whatever happens here.
     pub fn finish(mut self) -> io::Result<()> {
         self.stop();
-        let sent = {
-            let mut wire = self.shared.wire()?;
-            wire.flush()?;
-            wire.sent()
-        };
-        (self.hang_up)();
-        self.shared.answers.wait_for(sent)
+        let mut attempts = 0..CONNECTIONS_MAX;
+        loop {
+            let (answers, sent) = {
+                let mut wire = self.shared.wire()?;
+                wire.flush()?;
+                wire.finish()
+            };
+            match answers.wait_for(sent) {
+                Err(cause) if attempts.next().is_some() => self.shared.wire()?.again(cause)?,
+                waited => return waited,
+            }
+        }
     }
 
     fn stop(&mut self) {
@@ -189,7 +210,9 @@ impl Trace {
 impl Drop for Trace {
     fn drop(&mut self) {
         self.stop();
-        (self.hang_up)();
+        if let Ok(wire) = self.shared.wire() {
+            wire.hang_up();
+        }
     }
 }
 
@@ -312,13 +335,14 @@ impl Session {
     }
 
     fn hand_over(&mut self) -> io::Result<()> {
-        self.shared.answers.refusal()?;
+        let mut wire = self.shared.wire()?;
+        wire.answers().refusal()?;
         if !self.pending.is_empty() {
-            let mut wire = self.shared.wire()?;
             wire.send(&self.pending);
             wire.flush()?;
             self.pending.clear();
         }
+        drop(wire);
         self.bound.store(self.answered, Ordering::SeqCst);
         Ok(())
     }

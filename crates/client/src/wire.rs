@@ -2,51 +2,163 @@
 
 use crate::frame::{self, NamedRow};
 use crate::row::Row;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The sending side. Names of tables and columns are sent once.
+/// The two directions of a connection, and how to say that nothing more comes.
+pub(crate) struct Ends {
+    pub(crate) out: Box<dyn Write + Send>,
+    pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) hang_up: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Connects once more.
+pub(crate) type Connect = Box<dyn Fn() -> io::Result<Ends> + Send>;
+
+/// How long a connection that was cut is made again.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Between two attempts.
+const CONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The sending side. Names of tables and columns are sent once a connection. What was not
+/// acknowledged when a connection is cut is sent again by the next one, which has the same
+/// identity, so that the listener knows what it has taken already.
 pub(crate) struct Wire {
     out: Box<dyn Write + Send>,
+    hang_up: Box<dyn Fn() + Send + Sync>,
+    answers: Arc<Answers>,
+    connect: Option<Connect>,
+    token: String,
+    identity: String,
     buffer: Vec<u8>,
     names: HashMap<String, u64>,
-    clients: u64,
+    /// Of all clients, in order.
+    clients: Vec<String>,
     /// Frames, also those that are in the buffer still.
     sent: u64,
+    /// Frames that would be sent again, with their numbers.
+    unacknowledged: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl Wire {
-    pub(crate) fn new(out: Box<dyn Write + Send>, token: Option<&str>) -> io::Result<Wire> {
-        let mut wire =
-            Wire { out, buffer: frame::HEAD.to_vec(), names: HashMap::new(), clients: 0, sent: 0 };
-        wire.frame(|out| {
-            out.push(frame::HELLO);
-            // The head's own client does nothing: sessions have names of their own.
-            frame::text(out, &format!("process {}", std::process::id()));
-            frame::text(out, token.unwrap_or(""));
-            out.push(0);
-        });
-        wire.bye(0);
+    pub(crate) fn new(ends: Ends, connect: Option<Connect>, token: &str) -> io::Result<Wire> {
+        let process = format!("process {}", std::process::id());
+        let Ends { out, reader, hang_up } = ends;
+        let answers = Answers::of(reader, connect.is_some());
+        let mut wire = Wire {
+            out,
+            hang_up,
+            answers,
+            connect,
+            token: token.to_owned(),
+            identity: String::new(),
+            buffer: Vec::new(),
+            names: HashMap::new(),
+            clients: vec![process],
+            sent: 0,
+            unacknowledged: VecDeque::new(),
+        };
+        if wire.connect.is_some() {
+            wire.identity = identity();
+        }
+        wire.head();
         wire.flush()?;
         Ok(wire)
     }
 
-    fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        frame::framed(&mut self.buffer, write);
-        self.sent += 1;
+    fn head(&mut self) {
+        self.buffer.extend_from_slice(frame::HEAD);
+        let (name, token, identity) =
+            (self.clients[0].clone(), self.token.clone(), self.identity.clone());
+        self.frame(|out| {
+            out.push(frame::HELLO);
+            // The head's own client does nothing: sessions have names of their own.
+            frame::text(out, &name);
+            frame::text(out, &token);
+            out.push(0);
+            if !identity.is_empty() {
+                frame::text(out, &identity);
+            }
+        });
+        self.bye(0);
     }
 
-    /// The number of a new client of this name.
-    pub(crate) fn open(&mut self, name: &str) -> io::Result<u64> {
-        self.clients += 1;
+    fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.buffer.len();
+        frame::framed(&mut self.buffer, write);
+        self.note(start);
+    }
+
+    /// Counts the frame that begins here, and keeps it if it would have to be sent again.
+    fn note(&mut self, start: usize) {
+        self.sent += 1;
+        let kind = self.buffer.get(start + 4).copied().unwrap_or(frame::HELLO);
+        let is_kept = (frame::BEGIN..=frame::LOST).contains(&kind) || kind == frame::BYE;
+        if self.connect.is_none() || !is_kept {
+            return;
+        }
+        let taken = self.answers.taken();
+        while self.unacknowledged.front().is_some_and(|(number, _)| *number <= taken) {
+            self.unacknowledged.pop_front();
+        }
+        self.unacknowledged.push_back((self.sent, self.buffer[start..].to_vec()));
+    }
+
+    /// Connects again and sends what was not acknowledged.
+    fn resume(&mut self, cause: io::Error) -> io::Result<()> {
+        let Some(connect) = &self.connect else { return Err(cause) };
+        self.answers.refusal()?;
+        let started = Instant::now();
+        let ends = loop {
+            match connect() {
+                Ok(ends) => break ends,
+                Err(_) if started.elapsed() < CONNECT_TIME_MAX => {
+                    std::thread::sleep(CONNECT_PAUSE);
+                }
+                Err(_) => return Err(cause),
+            }
+        };
+        (self.out, self.hang_up) = (ends.out, ends.hang_up);
+        self.answers = Answers::of(ends.reader, true);
+        let unacknowledged = std::mem::take(&mut self.unacknowledged);
+        (self.sent, self.buffer) = (0, Vec::new());
+        self.head();
+        self.unacknowledged.clear();
+        let mut names: Vec<(u64, String)> =
+            self.names.drain().map(|(name, number)| (number, name)).collect();
+        names.sort_unstable();
+        for (_, name) in names {
+            self.name(&name);
+        }
+        for name in self.clients.clone().iter().skip(1) {
+            self.announce(name);
+        }
+        for (_, frame) in unacknowledged {
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(&frame);
+            self.note(start);
+        }
+        self.out.write_all(&self.buffer)?;
+        self.out.flush()?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn announce(&mut self, name: &str) {
         self.frame(|out| {
             out.push(frame::CLIENT);
             frame::text(out, name);
         });
+    }
+
+    /// The number of a new client of this name.
+    pub(crate) fn open(&mut self, name: &str) -> io::Result<u64> {
+        self.clients.push(name.to_owned());
+        self.announce(name);
         self.flush()?;
-        Ok(self.clients)
+        Ok(self.clients.len() as u64 - 1)
     }
 
     /// Rows with numbers for the names in them.
@@ -96,32 +208,67 @@ impl Wire {
     /// Adds whole frames.
     pub(crate) fn send(&mut self, frames: &[u8]) {
         let mut rest = frames;
-        while let Some((length, after)) = rest.split_first_chunk() {
-            self.sent += 1;
-            rest = after.get(u32::from_le_bytes(*length) as usize..).unwrap_or_default();
+        while let Some((length, _)) = rest.split_first_chunk() {
+            let end = 4 + u32::from_le_bytes(*length) as usize;
+            let (frame, after) = rest.split_at(end.min(rest.len()));
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(frame);
+            self.note(start);
+            rest = after;
         }
-        self.buffer.extend_from_slice(frames);
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if !self.buffer.is_empty() {
-            self.out.write_all(&self.buffer)?;
-            self.out.flush()?;
-            self.buffer.clear();
+        if self.buffer.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let written = if self.answers.is_over_early() {
+            Err(io::Error::other("the listener closed the connection"))
+        } else {
+            self.out.write_all(&self.buffer).and_then(|()| self.out.flush())
+        };
+        match written {
+            Ok(()) => {
+                self.buffer.clear();
+                Ok(())
+            }
+            Err(cause) => self.resume(cause),
+        }
     }
 
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
+    /// Says that nothing more comes, and what has to be acknowledged then.
+    pub(crate) fn finish(&mut self) -> (Arc<Answers>, u64) {
+        (self.hang_up)();
+        (Arc::clone(&self.answers), self.sent)
+    }
+
+    /// Connects again, because not everything was acknowledged.
+    pub(crate) fn again(&mut self, cause: io::Error) -> io::Result<()> {
+        self.resume(cause)
+    }
+
+    pub(crate) fn hang_up(&self) {
+        (self.hang_up)();
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 }
 
+/// A name that no other process, and no other trace of this one, has.
+fn identity() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = [RandomState::new().hash_one(0), RandomState::new().hash_one(1)];
+    format!("{}-{:016x}{:016x}", std::process::id(), random[0], random[1])
+}
+
 /// What the listener has said so far.
-#[derive(Default)]
 pub(crate) struct Answers {
     state: Mutex<State>,
     changed: Condvar,
+    /// Whether there should be some: a file never answers, and has taken what was written.
+    are_expected: bool,
 }
 
 #[derive(Default)]
@@ -136,9 +283,11 @@ struct State {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Answers {
-    /// Reads them on a thread of its own, until there are no more.
-    pub(crate) fn read_from(self: &Arc<Self>, mut reader: Box<dyn Read + Send>) {
-        let answers = Arc::clone(self);
+    /// Those of a connection, read on a thread of its own until there are no more.
+    fn of(mut reader: Box<dyn Read + Send>, are_expected: bool) -> Arc<Answers> {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let all = Arc::new(Answers { state, changed, are_expected });
+        let answers = Arc::clone(&all);
         std::thread::spawn(move || {
             while let Ok(Some((kind, text))) = answer(&mut reader) {
                 answers.note(kind, &text);
@@ -148,6 +297,17 @@ impl Answers {
             }
             answers.changed.notify_all();
         });
+        all
+    }
+
+    /// Frames that were acknowledged.
+    fn taken(&self) -> u64 {
+        self.state.lock().map_or(0, |state| state.taken)
+    }
+
+    /// Whether a listener answers no more.
+    fn is_over_early(&self) -> bool {
+        self.are_expected && self.state.lock().is_ok_and(|state| state.is_over)
     }
 
     fn note(&self, kind: u8, text: &[u8]) {
@@ -172,8 +332,7 @@ impl Answers {
         }
     }
 
-    /// Waits until so many frames are acknowledged. A file never answers, and has taken
-    /// what was written.
+    /// Waits until so many frames are acknowledged.
     pub(crate) fn wait_for(&self, sent: u64) -> io::Result<()> {
         let state = self.state.lock().map_err(|_| crate::broken())?;
         let waiting =
@@ -183,7 +342,7 @@ impl Answers {
             .wait_timeout_while(state, PATIENCE, waiting)
             .map_err(|_| crate::broken())?;
         refused(&state)?;
-        if timeout.timed_out() || (state.is_over && 0 < state.taken && state.taken < sent) {
+        if timeout.timed_out() || (self.are_expected && state.taken < sent) {
             let message = format!("the listener acknowledged {} of {sent} frames", state.taken);
             return Err(io::Error::other(message));
         }

@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_table_of_a_history_is_the_one_whose_versions_it_wrote() {
-        let version = |key, value| Installed { key, value: Some(value) };
+        let version = |key, value| Installed { key, value: Some(value), number: None };
         let chosen = |written: &[(u64, u64)]| {
             let tables = BTreeMap::from([
                 ("isolde_1_registers".to_owned(), vec![version(1, 10), version(1, 11)]),

@@ -39,6 +39,9 @@ pub struct Installed {
     pub key: u64,
     /// Its value; `None` if it was removed.
     pub value: Option<u64>,
+    /// The number of its transaction, or of the version where transactions are numbered by
+    /// their last one. Only removals need it: values tell who wrote them.
+    pub number: Option<u64>,
 }
 
 /// The database's number of a committed transaction.
@@ -57,8 +60,17 @@ pub struct Numbered {
 pub struct Versions {
     /// Whether only the last version of each transaction is there.
     finals: bool,
-    of_key: BTreeMap<u64, Vec<Option<u64>>>,
+    of_key: BTreeMap<u64, Vec<Told>>,
     numbers: Vec<Numbered>,
+}
+
+/// A version of a known key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// With this value.
+    Value(u64),
+    /// Its removal, with the number of who removed it, where known.
+    Removal(Option<u64>),
 }
 
 /// Numbers of transactions on one line of a log.
@@ -84,8 +96,9 @@ impl Versions {
                 return Ok(versions);
             }
             let is_idle = found.is_empty();
-            for Installed { key, value } in found.drain(..) {
-                versions.of_key.entry(key).or_default().push(value);
+            for Installed { key, value, number } in found.drain(..) {
+                let told = value.map_or(Told::Removal(number), Told::Value);
+                versions.of_key.entry(key).or_default().push(told);
             }
             if is_idle {
                 std::thread::park_timeout(PAUSE);
@@ -125,12 +138,12 @@ mod tests {
     use super::*;
 
     /// Gives one answer after another; with the last one, clients are done.
-    struct Told<'a> {
+    struct Answers<'a> {
         answers: Vec<Result<Vec<Installed>, Failure>>,
         is_done: &'a AtomicBool,
     }
 
-    impl Evidence for Told<'_> {
+    impl Evidence for Answers<'_> {
         fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
             if self.answers.len() <= 1 {
                 self.is_done.store(true, Ordering::Release);
@@ -144,23 +157,29 @@ mod tests {
 
     fn collected(answers: Vec<Result<Vec<Installed>, Failure>>) -> Result<Versions, Failure> {
         let is_done = AtomicBool::new(false);
-        Versions::collected(&mut Told { answers, is_done: &is_done }, &is_done)
+        Versions::collected(&mut Answers { answers, is_done: &is_done }, &is_done)
     }
 
     fn version(key: u64, value: u64) -> Installed {
-        Installed { key, value: Some(value) }
+        Installed { key, value: Some(value), number: None }
     }
 
     #[test]
     fn versions_are_kept_in_the_order_of_their_key() {
-        let removed = Installed { key: 1, value: None };
+        let removed = Installed { key: 1, value: None, number: Some(7) };
         let answers = vec![
             Ok(vec![version(2, 1), version(1, 2)]),
             Ok(Vec::new()),
             Ok(vec![removed, version(2, 3), version(1, 4)]),
         ];
-        let of_key = [(1, vec![Some(2), None, Some(4)]), (2, vec![Some(1), Some(3)])];
-        assert_eq!(collected(answers), Ok(Versions { finals: false, of_key: of_key.into() }));
+        let of_key = [
+            (1, vec![Told::Value(2), Told::Removal(Some(7)), Told::Value(4)]),
+            (2, vec![Told::Value(1), Told::Value(3)]),
+        ];
+        assert_eq!(
+            collected(answers),
+            Ok(Versions { finals: false, of_key: of_key.into(), numbers: Vec::new() })
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! transaction and program order, which every later stage relies on.
 
 use crate::error::ReadError;
+use crate::given::settle_numbers;
 use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
     PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
@@ -309,6 +310,12 @@ impl HistoryBuilder {
     pub fn version_chain(&mut self, chain: VersionChain) {
         self.columns.orders.versions.push(chain);
         self.chain_positions.push(self.position);
+    }
+
+    /// Gives each number of a version that no transaction has to the next one that has: some
+    /// databases number versions, and a transaction by its last.
+    pub(crate) fn settle_numbers(&mut self) {
+        settle_numbers(&mut self.columns.orders.versions, &self.columns.snapshots);
     }
 
     /// The order in which the database serialized transactions.

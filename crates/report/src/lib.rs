@@ -68,6 +68,10 @@ pub struct Report {
     pub format: String,
     /// How large the history is.
     pub history: Size,
+    /// What a database told of its own execution that verdicts rest on, beside what clients
+    /// saw.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
     /// The verdicts, from weak to strong.
     #[serde(serialize_with = "json::as_map")]
     pub levels: Vec<LevelReport>,
@@ -241,6 +245,7 @@ impl Report {
             file: file.to_owned(),
             format: format.to_owned(),
             history: Size::of(history),
+            evidence: given::evidence(history, options),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order: GivenOrderReport::new(&prose, index),

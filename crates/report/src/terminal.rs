@@ -96,10 +96,13 @@ fn head(out: &mut String, report: &Report) {
             report.format
         ),
     );
+    if !report.evidence.is_empty() {
+        line(out, format_args!("judged with {}\n", report.evidence.join("; ")));
+    }
 }
 
 /// So many of something.
-fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -138,9 +141,9 @@ fn show_violation<'a>(
 /// What a level's verdict without given version orders means beside the one with them.
 fn without_given(verdict: &str) -> &'static str {
     match verdict {
-        "satisfied" => "only under the given version orders: satisfied without them",
-        "violated" => "without the given version orders too",
-        _ => "not decided without the given version orders",
+        "satisfied" => "only by what the database told: satisfied without it",
+        "violated" => "without what the database told too",
+        _ => "not decided without what the database told",
     }
 }
 

@@ -16,7 +16,8 @@
 
 use super::aggregate;
 use super::derivation::{Prover, expect_edge};
-use super::facts::{Facts, Origin, Sole};
+use super::facts::{Facts, Origin, Read, Seen, Sole};
+use super::versions::given_writes;
 use crate::level::{Meaning, Reads, Rows};
 use crate::proof::{Node, Step};
 use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
@@ -63,6 +64,34 @@ impl<'a> Looked<'a> {
         let writes = |op: &OpId| history.op(*op).kind.is_write() && history.op(*op).key == key;
         let own = before.into_iter().find(writes);
         Some(Looked { history, txn, op, predicate, key, listed, own })
+    }
+
+    /// The read of the version that the operation saw of the key, if it can be taken for one:
+    /// in an order that fits what was found, the last version when the reader began is one
+    /// that fits too.
+    pub(super) fn as_read(&self, facts: &Facts<'a>) -> Option<Read<'a>> {
+        let is_item = matches!(self.listed, Listed::Value { matched, .. }
+            if matched || self.predicate.condition.is_range());
+        let is_open = !is_item
+            && self.listed != Listed::Untold
+            && self.own.is_none()
+            && self.predicate.aggregate.is_none()
+            && self.history.snapshot(self.txn, self.op).is_none()
+            && self.refuse_list(facts).is_ok();
+        let Looked { txn, op, key, .. } = *self;
+        is_open.then_some(Read { txn, op, key, seen: Seen::Fitting, own: None, row: None })
+    }
+
+    /// Whether the operation can have seen a version.
+    pub(super) fn may_be(&self, write: Option<OpId>) -> bool {
+        let Some(share) = self.share(write) else { return true };
+        let adds = share != Share::Nothing;
+        match self.listed {
+            Listed::Value { value, matched } => self.value(write) == value && adds == matched,
+            Listed::Replaced => adds,
+            Listed::Absent => !adds,
+            Listed::Untold => true,
+        }
     }
 
     fn refuse_list(&self, facts: &Facts<'_>) -> Result<(), String> {
@@ -269,9 +298,11 @@ fn chain(facts: &Facts<'_>, key: KeyId) -> Result<Vec<Option<OpId>>, String> {
     let mut is_one = true;
     for chain in history.orders().versions.iter().filter(|chain| chain.key == key) {
         let mut last: Option<TxnId> = None;
-        for &value in &chain.values {
-            let mut writers = facts.writes_of_value(key, value).map(|write| history.txn_of(write));
-            let Some(writer) = writers.next().filter(|&txn| facts.may_count(txn)) else { continue };
+        for write in given_writes(facts, chain).writes {
+            let writer = history.txn_of(write);
+            if !facts.may_count(writer) {
+                continue;
+            }
             is_one &= last.is_none_or(|last| link(last, writer));
             last = Some(writer);
         }
@@ -322,9 +353,12 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
             }
             let chain = chain(facts, key)?;
             let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
+            // Versions that add the same need not be told apart.
             match looked.places(&chain, &all)[..] {
-                [place] => shares.push(all[place]),
                 [] => return Ok(looked.txn),
+                [first, ref more @ ..] if more.iter().all(|&place| all[place] == all[first]) => {
+                    shares.push(all[first]);
+                }
                 _ => return fits(),
             }
         }

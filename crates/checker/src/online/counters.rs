@@ -60,6 +60,9 @@ pub struct Counters {
     /// Events that contradict their transaction or the order of times; see
     /// [`Disorder`].
     pub disorder: Disorder,
+    /// Reads that saw a value before its writer sent it, as the clocks have it; see
+    /// [`Contradiction`](super::Contradiction).
+    pub contradictions: u64,
     /// Violations.
     pub findings: u64,
     /// Violations that were counted but not kept, because too many were not fetched.
@@ -87,8 +90,10 @@ pub struct Counters {
 /// Traces that are not as they should be. They are counted, and used as far as possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disorder {
-    /// Events that were sent before an earlier event of their client.
+    /// Events whose times contradict the order of their client: its clock was set back.
     pub backwards: u64,
+    /// Events of which no time is known since then.
+    pub unplaced: u64,
     /// Events that were answered before they were sent.
     pub inverted: u64,
     /// Events that came twice.
@@ -104,6 +109,12 @@ pub struct Disorder {
 impl Disorder {
     /// All of them.
     pub const fn total(&self) -> u64 {
-        self.backwards + self.inverted + self.duplicates + self.late + self.after_end + self.unended
+        self.backwards
+            + self.unplaced
+            + self.inverted
+            + self.duplicates
+            + self.late
+            + self.after_end
+            + self.unended
     }
 }

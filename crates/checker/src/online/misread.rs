@@ -2,7 +2,7 @@
 
 use super::finding::{Candidate, Finding, Name, Role, Step};
 use super::reads::{Reading, Scan, Shared};
-use super::tables::{Fate, NONE, State, Version};
+use super::tables::{Fate, NONE, State, Txn, Version};
 use super::trace::{Cell, Interval};
 use super::verifier::Verifier;
 
@@ -13,9 +13,12 @@ impl Verifier {
             self.counters.unchecked += 1;
             return;
         }
+        if self.is_contradiction(reading, cell) {
+            return;
+        }
         let Some((version, name)) = self.likeliest(reading, &cell, snapshot, scan) else {
             let finding = self.misread(reading, cell, snapshot, scan, Name::UnexplainedRead);
-            self.report(finding);
+            self.suspect(finding);
             return;
         };
         let mut finding = self.misread(reading, cell, snapshot, scan, name);
@@ -150,16 +153,20 @@ impl Verifier {
     }
 
     fn read_step(&self, reading: Reading, cell: Cell) -> Step {
-        let txn = &self.tables.txns[reading.txn];
-        Step {
-            client: txn.client,
-            txn: txn.number,
-            operation: reading.operation,
-            kind: reading.kind,
-            interval: reading.interval,
-            cell: Some(cell),
-            role: Role::Offender,
-        }
+        step_of(&self.tables.txns[reading.txn], reading, cell)
+    }
+}
+
+/// What a transaction read, as a step.
+pub(super) fn step_of(txn: &Txn, reading: Reading, cell: Cell) -> Step {
+    Step {
+        client: txn.client,
+        txn: txn.number,
+        operation: reading.operation,
+        kind: reading.kind,
+        interval: reading.interval,
+        cell: Some(cell),
+        role: Role::Offender,
     }
 }
 

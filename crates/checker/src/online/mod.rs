@@ -15,6 +15,7 @@
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
 //! | `tables.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
+//! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs` | mutual exclusion, first updater wins |
 //! | `certifier.rs`, `graph.rs` | the serialization certifier, and cycles |
@@ -27,6 +28,7 @@
 
 mod catalogue;
 mod certifier;
+mod contradiction;
 mod counters;
 mod finding;
 mod forget;
@@ -44,6 +46,7 @@ mod trace;
 mod verifier;
 
 pub use catalogue::{Catalogue, Key, Place};
+pub use contradiction::Contradiction;
 pub use counters::{Counters, Dependencies, Disorder};
 pub use finding::{
     Candidate, Dependency, DependencyKind, Finding, Mechanism, NAMES, Name, Role, Step,
@@ -53,7 +56,7 @@ pub use pipeline::{Pipeline, PipelineOptions, Room};
 pub use profile::{
     Certifier, Dml, Granularity, KnownDeviation, Locks, Profile, ProfileError, Reads, Writers,
 };
-pub use rounds::{EXACT_LEVELS, RoundCounts, Rounds, RoundsOptions};
+pub use rounds::{EXACT_LEVELS, IMPLIED_LEVELS, Names, Round, RoundCounts, Rounds, RoundsOptions};
 pub use trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };

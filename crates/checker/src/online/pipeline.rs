@@ -10,13 +10,17 @@
 //! aside: it is reported once and holds the watermark no longer. What it sends later is
 //! handed out late, and counted.
 //!
-//! Within a client the order of arrival counts. A clock that steps backwards changes the
-//! times of events and not their order; each such event is counted.
+//! Within a client the order of arrival counts. If its times contradict that order, its clock
+//! was set back, by no less than the contradiction, and nothing tells which of its times were
+//! right. From there until the clock has passed what it showed before, its events leave with
+//! [`Interval::UNKNOWN`], and so do those that still wait and claim to be later. After that
+//! they are widened by as much as the clock may be behind.
 
 use super::counters::Disorder;
 use super::trace::{
     ALWAYS, Batch, Cell, CellSpan, ClientId, Event, EventKind, Interval, NEVER, Time,
 };
+use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -59,6 +63,13 @@ struct Buffer {
     /// The transaction that has no end yet, and when its last event was answered.
     unended: Option<(u64, Time)>,
     last: Option<Event>,
+    last_cells: Vec<Cell>,
+    /// When its last transaction was over.
+    ended: Time,
+    /// Its clock was set back: what it had shown before.
+    stepped_from: Option<Time>,
+    /// How far its clock may be behind since.
+    lag: Time,
     is_open: bool,
     is_aside: bool,
 }
@@ -66,13 +77,17 @@ struct Buffer {
 /// See the module's documentation.
 pub struct Pipeline {
     options: PipelineOptions,
-    buffers: Vec<Buffer>,
+    /// Of clients that are open, or of which something waits.
+    buffers: HashMap<u32, Buffer>,
+    /// The furthest that any other has been.
+    furthest: Time,
     /// Heads of buffers: when sent, whose.
     heads: BinaryHeap<Reverse<(Time, u32)>>,
     watermark: Time,
     disorder: Disorder,
     stalled: Vec<ClientId>,
     returned: Vec<ClientId>,
+    gone: Vec<ClientId>,
     buffered: usize,
 }
 
@@ -81,12 +96,14 @@ impl Pipeline {
     pub fn new(options: PipelineOptions) -> Pipeline {
         Pipeline {
             options,
-            buffers: Vec::new(),
+            buffers: HashMap::new(),
+            furthest: ALWAYS,
             heads: BinaryHeap::new(),
             watermark: ALWAYS,
             disorder: Disorder::default(),
             stalled: Vec::new(),
             returned: Vec::new(),
+            gone: Vec::new(),
             buffered: 0,
         }
     }
@@ -135,11 +152,12 @@ impl Pipeline {
         if std::mem::replace(&mut buffer.is_aside, false) {
             self.returned.push(client);
         }
+        self.forget_if_done(client.0);
     }
 
     /// Whether a client may send more.
     pub fn room(&self, client: ClientId) -> Room {
-        let waiting = self.buffers.get(client.index()).map_or(0, Buffer::waiting);
+        let waiting = self.buffers.get(&client.0).map_or(0, Buffer::waiting);
         if waiting < self.options.buffered_max { Room::Enough } else { Room::Full }
     }
 
@@ -152,6 +170,10 @@ impl Pipeline {
                 break;
             }
             self.heads.pop();
+            // Of a client whose clock was set back there may be an older entry.
+            if self.buffers.get(&client).and_then(Buffer::head) != Some(sent) {
+                continue;
+            }
             let next = self.heads.peek().map_or(NEVER, |head| head.0.0);
             self.take_run(client, next, into);
         }
@@ -167,6 +189,12 @@ impl Pipeline {
     /// they sent late has been handed out.
     pub fn take_returned(&mut self) -> Vec<ClientId> {
         std::mem::take(&mut self.returned)
+    }
+
+    /// Clients of which nothing more is kept since this was last asked: they have ended, and
+    /// everything of theirs was handed out.
+    pub fn take_gone(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.gone)
     }
 
     /// What was wrong with the order of events. Whether they came late, and whether they
@@ -188,35 +216,55 @@ impl Pipeline {
 
 impl Pipeline {
     fn buffer(&mut self, client: ClientId) -> &mut Buffer {
-        if self.buffers.len() <= client.index() {
-            self.buffers
-                .resize_with(client.index() + 1, || Buffer { bound: ALWAYS, ..Buffer::default() });
+        let new = || Buffer { bound: ALWAYS, ended: ALWAYS, ..Buffer::default() };
+        self.buffers.entry(client.0).or_insert_with(new)
+    }
+
+    fn forget_if_done(&mut self, client: u32) {
+        let is_done = |buffer: &Buffer| !buffer.is_open && buffer.waiting() == 0;
+        if self.buffers.get(&client).is_some_and(is_done)
+            && let Some(buffer) = self.buffers.remove(&client)
+        {
+            self.furthest = self.furthest.max(buffer.bound);
+            self.gone.push(ClientId(client));
         }
-        &mut self.buffers[client.index()]
     }
 
     fn push_event(&mut self, client: ClientId, event: Event, cells: &[Cell]) {
-        let buffer = &mut self.buffers[client.index()];
-        if buffer.last.is_some_and(|last| is_repeated(&last, &event)) {
+        let buffer = self.buffer(client);
+        if buffer.is_repetition(&event, cells) {
             self.disorder.duplicates += 1;
             return;
         }
+        if buffer.is_contradicted_by(&event) {
+            self.disorder.backwards += 1;
+            self.step_back(client, event.interval.invoked);
+        }
+        let Some(buffer) = self.buffers.get_mut(&client.0) else { return };
+        buffer.last = Some(event);
+        buffer.last_cells.clear();
+        buffer.last_cells.extend_from_slice(cells);
         let mut event = event;
         if event.interval.completed < event.interval.invoked {
             self.disorder.inverted += 1;
             event.interval.completed = event.interval.invoked;
         }
-        let sent = event.interval.invoked;
-        if buffer.last.is_some_and(|last| sent < last.interval.invoked) {
-            self.disorder.backwards += 1;
+        let Interval { invoked, completed } = event.interval;
+        let answered = if completed == NEVER { invoked } else { completed };
+        if event.kind.is_end() {
+            buffer.ended = answered;
         }
-        buffer.last = Some(event);
-        buffer.unended =
-            (!event.kind.is_end()).then_some((event.txn, event.interval.completed.max(sent)));
-        let is_head = buffer.waiting() == 0;
-        buffer.bound = buffer.bound.max(sent);
-        if is_head {
-            self.heads.push(Reverse((sent, client.0)));
+        buffer.unended = (!event.kind.is_end()).then_some((event.txn, answered));
+        buffer.bound = buffer.bound.max(invoked);
+        buffer.stepped_from = buffer.stepped_from.filter(|&from| invoked <= from);
+        if buffer.stepped_from.is_some() {
+            self.disorder.unplaced += 1;
+            event.interval = Interval::UNKNOWN;
+        } else if completed != NEVER {
+            event.interval.completed = completed.saturating_add(buffer.lag);
+        }
+        if buffer.waiting() == 0 {
+            self.heads.push(Reverse((event.interval.invoked, client.0)));
         }
         let start = buffer.cells.len() as u32;
         buffer.cells.extend_from_slice(cells);
@@ -226,34 +274,65 @@ impl Pipeline {
         self.buffered += 1;
     }
 
+    /// A clock was set back to `now`. Either it is behind from now on, or it was ahead before.
+    fn step_back(&mut self, client: ClientId, now: Time) {
+        let bounds = self.buffers.values().filter(|buffer| buffer.is_open);
+        let foremost = bounds.map(|buffer| buffer.bound).max().unwrap_or(now);
+        let Some(buffer) = self.buffers.get_mut(&client.0) else { return };
+        let shown = buffer.last.map_or(now, |last| last.interval.invoked);
+        let reached = buffer.bound.max(shown).max(buffer.ended);
+        let lag = foremost.max(reached).saturating_sub(now);
+        // One that is further behind is set aside for that.
+        buffer.lag = buffer.lag.saturating_add(lag).min(self.options.stall_after);
+        buffer.stepped_from = Some(buffer.stepped_from.map_or(reached, |from| from.max(reached)));
+        buffer.bound = now;
+        let mut unplaced = 0;
+        for event in &mut buffer.events[buffer.taken..] {
+            if event.interval.invoked > now {
+                event.interval = Interval::UNKNOWN;
+                unplaced += 1;
+            }
+        }
+        self.disorder.unplaced += unplaced;
+        if let Some(head) = buffer.head()
+            && unplaced > 0
+        {
+            self.heads.push(Reverse((head, client.0)));
+        }
+    }
+
     /// The least bound of all clients that count.
     fn move_watermark(&mut self) {
-        let open = || self.buffers.iter().filter(|buffer| buffer.is_open);
+        let open = || self.buffers.values().filter(|buffer| buffer.is_open);
         let Some(foremost) = open().map(|buffer| buffer.bound).max() else {
             // Everything leaves, but others may come whose events are of now.
-            let bounds = self.buffers.iter().map(|buffer| buffer.bound.saturating_add(1));
-            self.watermark = bounds.fold(self.watermark, Time::max);
+            let bounds = self.buffers.values().map(|buffer| buffer.bound);
+            let furthest = bounds.fold(self.furthest, Time::max);
+            self.watermark = self.watermark.max(furthest.saturating_add(1));
             return;
         };
         let limit = foremost.saturating_sub(self.options.stall_after);
         let mut least = NEVER;
-        for (client, buffer) in self.buffers.iter_mut().enumerate() {
+        let (stalled, returned) = (self.stalled.len(), self.returned.len());
+        for (&client, buffer) in &mut self.buffers {
             if !buffer.is_open {
                 continue;
             }
             if buffer.is_aside {
                 buffer.is_aside = buffer.bound < self.watermark;
                 if !buffer.is_aside {
-                    self.returned.push(ClientId(client as u32));
+                    self.returned.push(ClientId(client));
                 }
             } else if buffer.bound < limit {
                 buffer.is_aside = true;
-                self.stalled.push(ClientId(client as u32));
+                self.stalled.push(ClientId(client));
             }
             if !buffer.is_aside {
                 least = least.min(buffer.bound);
             }
         }
+        self.stalled[stalled..].sort_unstable();
+        self.returned[returned..].sort_unstable();
         // If all that are open have fallen behind, nothing says how far it goes.
         if least != NEVER {
             self.watermark = self.watermark.max(least);
@@ -262,7 +341,7 @@ impl Pipeline {
 
     /// Moves events of a client up to the head of the next one.
     fn take_run(&mut self, client: u32, next: Time, into: &mut Batch) {
-        let buffer = &mut self.buffers[client as usize];
+        let Some(buffer) = self.buffers.get_mut(&client) else { return };
         let until = self.watermark;
         loop {
             let event = buffer.events[buffer.taken];
@@ -280,12 +359,34 @@ impl Pipeline {
             }
         }
         buffer.compact();
+        self.forget_if_done(client);
     }
 }
 
 impl Buffer {
     fn waiting(&self) -> usize {
         self.events.len() - self.taken
+    }
+
+    /// When the first event that waits was sent.
+    fn head(&self) -> Option<Time> {
+        self.events.get(self.taken).map(|event| event.interval.invoked)
+    }
+
+    /// Whether the client sent the same event twice in a row. With a coarse clock, two
+    /// requests may have the same times: only what is equal in everything is one event.
+    fn is_repetition(&self, event: &Event, cells: &[Cell]) -> bool {
+        let name = |event: &Event| (event.txn, event.kind, event.interval);
+        self.last.is_some_and(|last| name(&last) == name(event)) && self.last_cells == cells
+    }
+
+    /// Whether an event cannot come after those before it, if its clock went on. Requests of
+    /// a transaction may overlap, transactions do not.
+    fn is_contradicted_by(&self, event: &Event) -> bool {
+        let sent = event.interval.invoked;
+        self.last.is_some_and(|last| {
+            sent < last.interval.invoked || (last.txn != event.txn && sent < self.ended)
+        })
     }
 
     /// Gives the room of taken events back when they are the larger part.
@@ -301,9 +402,4 @@ impl Buffer {
         }
         (self.taken, self.cells_taken) = (0, 0);
     }
-}
-
-/// Whether a client sent the same event twice in a row.
-fn is_repeated(last: &Event, event: &Event) -> bool {
-    (last.txn, last.kind, last.interval.invoked) == (event.txn, event.kind, event.interval.invoked)
 }

@@ -22,24 +22,60 @@
 //! taken effect before the cut, and the rest of it been overwritten there, so each of its
 //! writes is carried by itself; that its reads and its other writes fit is not judged then, and
 //! this is counted, too.
+//!
+//! **Levels without real time.** Serializability and snapshot isolation are asked for by way of
+//! the level of real time that implies them. A round that satisfies it is clean. One that does
+//! not is decided again, without times and without what earlier rounds left: what was read and
+//! is not written in it may have been written at any time. If that violates the level, so does
+//! the whole history. If it does not, the round violates real time alone, and what it leaves is
+//! not known.
 
+mod drawing;
 mod epoch;
 
 use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
 use crate::verdict::Verdict;
-use epoch::{Epoch, RoundOp, RoundTxn, Summary};
-use hashbrown::{HashMap, HashSet};
-use isolde_history::{
-    History, HistoryBuilder, Index, Interval, KeyId, OpKind, Outcome, ReadError, TxnTimes, Value,
-};
+use drawing::{Before, Drawing};
+use epoch::{Epoch, RoundTxn, Summary};
+use hashbrown::HashMap;
+use isolde_history::{History, Index, Interval, Outcome, ReadError};
 
 /// Writes of transactions of unknown outcome that are carried along.
 const LOST_MAX: usize = 1 << 12;
 
 /// Levels for which rounds give the verdict of the whole history.
 pub const EXACT_LEVELS: [Level; 2] = [Level::StrongSnapshotIsolation, Level::StrictSerializable];
+
+/// Levels without real time that they imply, and of which rounds find what one of them shows.
+pub const IMPLIED_LEVELS: [Level; 2] = [Level::SnapshotIsolation, Level::Serializable];
+
+/// The level of real time that settles a level, which may be itself.
+fn settled_by(level: Level) -> Level {
+    let implied = IMPLIED_LEVELS.iter().position(|&implied| implied == level);
+    implied.map_or(level, |place| EXACT_LEVELS[place])
+}
+
+/// What a round was found to be.
+pub struct Round {
+    /// The verdict on the level that was asked for.
+    pub verdict: Verdict,
+    /// Whether it is satisfied although the round violates real time.
+    pub violates_real_time: bool,
+    /// What violates the level, if it is violated.
+    pub history: Option<History>,
+}
+
+/// How histories of violations call things.
+pub trait Names {
+    /// A client.
+    fn client(&self, client: u32) -> String;
+    /// An item.
+    fn item(&self, item: u32) -> String;
+    /// A content that is no integer.
+    fn content(&self, content: Content) -> String;
+}
 
 /// How large rounds are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +101,8 @@ pub struct RoundCounts {
     pub cuts: u64,
     /// Cuts that were forced: a violation across one may be missed.
     pub forced: u64,
+    /// Rounds that violate real time alone.
+    pub real_time: u64,
     /// Transactions of unknown outcome of which a part was left out, because what they read,
     /// or what became of their other writes, is no longer known.
     pub left_out: u64,
@@ -94,6 +132,8 @@ pub struct Rounds {
     counts: RoundCounts,
     /// The transaction that each client is in.
     open: HashMap<u32, RoundTxn>,
+    /// The same, if some of its times are not known.
+    unplaced: HashMap<u32, RoundTxn>,
     /// Those that ended since the last cut.
     current: Vec<RoundTxn>,
     /// When the last of them completed.
@@ -108,16 +148,21 @@ pub struct Rounds {
     state: HashMap<u32, Content>,
     /// Whether keys that are not in `state` are known to be unwritten.
     is_state_whole: bool,
+    has_deleted: bool,
+    names: Option<Box<dyn Names + Send>>,
 }
 
 impl Rounds {
-    /// Rounds for one of [`EXACT_LEVELS`].
+    /// Rounds for one of [`EXACT_LEVELS`] or [`IMPLIED_LEVELS`].
     pub fn new(level: Level, options: RoundsOptions) -> Rounds {
         Rounds {
             level,
             options,
+            has_deleted: false,
+            names: None,
             counts: RoundCounts::default(),
             open: HashMap::new(),
+            unplaced: HashMap::new(),
             current: Vec::new(),
             busy_until: Time::MIN,
             last_cut: Time::MIN,
@@ -127,6 +172,13 @@ impl Rounds {
             state: HashMap::new(),
             is_state_whole: options.unwritten.is_some(),
         }
+    }
+
+    /// The same; histories of violations have these names in them.
+    #[must_use]
+    pub fn with_names(mut self, names: Box<dyn Names + Send>) -> Rounds {
+        self.names = Some(names);
+        self
     }
 
     /// Takes events in the order in which they were sent.
@@ -144,6 +196,15 @@ impl Rounds {
             // Its end was not traced; a commit may be among what is missing.
             self.lost.push(unended.ended(EventKind::Lost, Interval::UNKNOWN));
         }
+        if event.kind == EventKind::Write && !self.has_deleted {
+            self.has_deleted =
+                batch.cells_of(event).iter().any(|cell| cell.content == Content::ABSENT);
+        }
+        let is_known = event.interval != Interval::UNKNOWN;
+        if !is_known || self.unplaced.get(&client).is_some_and(|txn| txn.number == event.txn) {
+            self.unplaced_event(event, batch);
+            return;
+        }
         if event.interval.invoked < self.last_cut {
             self.counts.late += 1;
         }
@@ -158,15 +219,29 @@ impl Rounds {
                 let txn = self.open.remove(&client).expect("opened above");
                 self.end(txn.ended(kind, event.interval));
             }
-            kind => {
-                let is_write = kind == EventKind::Write;
-                let cells = batch.cells_of(event).iter();
-                txn.ops.extend(cells.filter(|cell| cell.content != Content::UNKNOWN).map(|cell| {
-                    let (item, content) = (cell.item, cell.content);
-                    RoundOp { is_write, item, content, interval: event.interval }
-                }));
-            }
+            _ => txn.add(event, batch),
         }
+    }
+
+    /// A transaction of which some times are not known may have taken effect at any time.
+    fn unplaced_event(&mut self, event: &Event, batch: &Batch) {
+        let client = event.client.0;
+        let earlier = self.open.remove(&client).or_else(|| self.unplaced.remove(&client));
+        let mut txn = match earlier {
+            Some(txn) if txn.number == event.txn => txn,
+            Some(other) => {
+                self.lost.push(other.ended(EventKind::Lost, Interval::UNKNOWN));
+                RoundTxn::new(event)
+            }
+            None => RoundTxn::new(event),
+        };
+        if event.kind.is_end() {
+            self.counts.left_out += 1;
+            self.lost.push(txn.ended(EventKind::Lost, Interval::UNKNOWN));
+            return;
+        }
+        txn.add(event, batch);
+        self.unplaced.insert(client, txn);
     }
 
     fn end(&mut self, txn: RoundTxn) {
@@ -204,18 +279,20 @@ impl Rounds {
     }
 
     /// Decides what is there up to the last cut; forces one if there was none for too long.
-    pub fn decide(&mut self, limits: &Limits<'_>) -> Result<Verdict, ReadError> {
+    pub fn decide(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
         if self.current.len() < self.options.txns_max {
             return self.round(limits);
         }
         self.segments.push(Segment::Epoch(Epoch { txns: std::mem::take(&mut self.current) }));
-        let verdict = self.verdict(limits)?;
+        let round = self.decided(limits)?;
         self.force();
-        Ok(verdict)
+        Ok(round)
     }
 
     /// Decides everything that is left.
-    pub fn finish(&mut self, limits: &Limits<'_>) -> Result<Verdict, ReadError> {
+    pub fn finish(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
+        let unplaced = std::mem::take(&mut self.unplaced).into_values();
+        self.lost.extend(unplaced.map(|txn| txn.ended(EventKind::Lost, Interval::UNKNOWN)));
         let mut clients: Vec<u32> = self.open.keys().copied().collect();
         clients.sort_unstable();
         for client in clients {
@@ -240,29 +317,61 @@ impl Rounds {
         RoundCounts { carried, ..self.counts }
     }
 
-    fn round(&mut self, limits: &Limits<'_>) -> Result<Verdict, ReadError> {
-        let verdict = self.verdict(limits)?;
+    fn round(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
+        let round = self.decided(limits)?;
         // After a violation nothing is known of what the keys hold.
-        if matches!(verdict, Verdict::Satisfied(_)) {
+        if matches!(round.verdict, Verdict::Satisfied(_)) && !round.violates_real_time {
             self.settle();
         } else {
             self.forget();
         }
-        Ok(verdict)
+        Ok(round)
     }
 
-    fn verdict(&mut self, limits: &Limits<'_>) -> Result<Verdict, ReadError> {
+    fn decided(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
         self.counts.rounds += 1;
         self.counts.txns += (self.fresh - self.current.len()) as u64;
         self.fresh = self.current.len();
         self.place_lost();
-        let history = self.history()?;
-        let index = Index::new(&history);
-        let mut check = Check::new(&history, &index, limits).with_options(crate::Options {
+        let strong = settled_by(self.level);
+        let (history, left_out) = self.drawing(Before::Known, false).history()?;
+        self.counts.left_out += left_out;
+        let verdict = self.verdict(&history, strong, limits);
+        if !matches!(verdict, Verdict::Violated(_)) {
+            return Ok(Round { verdict, violates_real_time: false, history: None });
+        }
+        if strong == self.level {
+            let (history, _) = self.drawing(Before::Known, true).history()?;
+            return Ok(Round { verdict, violates_real_time: true, history: Some(history) });
+        }
+        let (history, _) = self.drawing(Before::Anything, true).history()?;
+        let verdict = self.verdict(&history, self.level, limits);
+        let history = matches!(verdict, Verdict::Violated(_)).then_some(history);
+        self.counts.real_time += u64::from(matches!(verdict, Verdict::Satisfied(_)));
+        Ok(Round { verdict, violates_real_time: true, history })
+    }
+
+    fn verdict(&self, history: &History, level: Level, limits: &Limits<'_>) -> Verdict {
+        let index = Index::new(history);
+        let mut check = Check::new(history, &index, limits).with_options(crate::Options {
             clock_drift: self.options.drift,
             ..crate::Options::default()
         });
-        Ok(check.decide(self.level))
+        check.decide(level)
+    }
+
+    /// Everything that is kept, to be made a history.
+    fn drawing(&self, before: Before, is_named: bool) -> Drawing<'_> {
+        Drawing {
+            segments: &self.segments,
+            lost: &self.lost,
+            state: &self.state,
+            is_state_whole: self.is_state_whole,
+            unwritten: self.options.unwritten,
+            has_deleted: self.has_deleted,
+            before,
+            names: self.names.as_deref().filter(|_| is_named).map(|names| names as &dyn Names),
+        }
     }
 
     /// Keeps the newest transactions and forgets what the others left.
@@ -362,162 +471,6 @@ impl Rounds {
             self.counts.forced += 1;
             self.state.clear();
             self.is_state_whole = false;
-        }
-    }
-
-    /// Everything that is kept, as a history.
-    fn history(&mut self) -> Result<History, ReadError> {
-        let mut drawn = Drawn { builder: HistoryBuilder::new(), left_out: 0 };
-        let mut written: HashSet<(u32, Content)> = HashSet::new();
-        for segment in &self.segments {
-            match segment {
-                Segment::Epoch(epoch) => {
-                    written.extend(epoch.txns.iter().flat_map(RoundTxn::writes));
-                }
-                Segment::Summary(summary) => {
-                    written
-                        .extend(summary.versions.iter().map(|(&item, &content)| (item, content)));
-                }
-            }
-        }
-        written.extend(self.lost.iter().flat_map(RoundTxn::writes));
-        self.initial(&mut drawn, &written);
-        for (place, segment) in self.segments.iter().enumerate() {
-            match segment {
-                Segment::Epoch(epoch) => {
-                    for txn in &epoch.txns {
-                        // Those of unknown outcome have no session: others may follow them there.
-                        let session = (txn.outcome != Outcome::Unknown).then_some(txn.client);
-                        drawn.txn(session, txn, &|name| written.contains(&name), &self.state);
-                    }
-                }
-                Segment::Summary(summary) => drawn.summary(place, summary),
-            }
-        }
-        for txn in &self.lost {
-            drawn.txn(None, txn, &|name| written.contains(&name), &self.state);
-        }
-        self.counts.left_out += drawn.left_out;
-        drawn.builder.finish("round")
-    }
-
-    /// What keys hold before everything that is kept. Where that is not known, it is what
-    /// was read; if that was several values, the others are written by transactions that
-    /// may be anywhere.
-    fn initial(&self, drawn: &mut Drawn, written: &HashSet<(u32, Content)>) {
-        let mut known: HashMap<u32, Content> = self.state.clone();
-        let mut earlier: Vec<(u32, Content)> = Vec::new();
-        if !self.is_state_whole {
-            for segment in &self.segments {
-                let Segment::Epoch(epoch) = segment else { continue };
-                for op in epoch.txns.iter().flat_map(RoundTxn::outer_reads) {
-                    let name = (op.item, op.content);
-                    if written.contains(&name) || self.state.contains_key(&op.item) {
-                        continue;
-                    }
-                    let first = *known.entry(op.item).or_insert(op.content);
-                    if first != op.content && !earlier.contains(&name) {
-                        earlier.push(name);
-                    }
-                }
-            }
-        }
-        if let Some(content) = self.options.unwritten
-            && content != Content::ABSENT
-        {
-            let value = drawn.value(content);
-            drawn.builder.initial_default(value);
-        }
-        let mut items: Vec<(u32, Content)> = known.into_iter().collect();
-        items.sort_unstable_by_key(|(item, _)| *item);
-        for (item, content) in items {
-            let (key, value) = (drawn.key(item), drawn.value(content));
-            drawn.builder.initial(key, value);
-        }
-        for (item, content) in earlier {
-            drawn.begin(None);
-            drawn.write(item, content);
-        }
-    }
-}
-
-/// A history in the making.
-struct Drawn {
-    builder: HistoryBuilder,
-    left_out: u64,
-}
-
-impl Drawn {
-    fn key(&mut self, item: u32) -> KeyId {
-        let name = self.builder.values().unsigned(u64::from(item));
-        self.builder.key(name)
-    }
-
-    fn value(&mut self, content: Content) -> Value {
-        match (content, content.as_integer()) {
-            (Content::ABSENT, _) => Value::NIL,
-            (_, Some(number)) => self.builder.values().int(number),
-            _ => self.builder.values().text(&format!("{content:?}")),
-        }
-    }
-
-    /// A transaction of a client, or of a session of its own.
-    fn begin(&mut self, client: Option<u32>) -> isolde_history::DraftTxn {
-        let session = match client {
-            Some(client) => {
-                let label = self.builder.values().unsigned(u64::from(client));
-                self.builder.session(label)
-            }
-            None => self.builder.new_session(Value::NIL),
-        };
-        self.builder.begin(session)
-    }
-
-    fn write(&mut self, item: u32, content: Content) {
-        let (key, value) = (self.key(item), self.value(content));
-        self.builder.op(OpKind::Write, key, value);
-    }
-
-    fn txn(
-        &mut self,
-        session: Option<u32>,
-        txn: &RoundTxn,
-        is_written: &dyn Fn((u32, Content)) -> bool,
-        state: &HashMap<u32, Content>,
-    ) {
-        let draft = self.begin(session);
-        self.builder.outcome(draft, txn.outcome);
-        self.builder.times(draft, TxnTimes { begin: txn.begin, commit: txn.commit });
-        for op in &txn.ops {
-            if op.is_write {
-                self.write(op.item, op.content);
-                continue;
-            }
-            let name = (op.item, op.content);
-            let is_known = is_written(name) || state.get(&op.item) == Some(&op.content);
-            // What a transaction of unknown outcome read long ago may be forgotten by now.
-            if txn.outcome == Outcome::Unknown && !is_known && op.content != Content::ABSENT {
-                self.left_out += 1;
-                continue;
-            }
-            let (key, value) = (self.key(op.item), self.value(op.content));
-            self.builder.op(OpKind::Read, key, value);
-        }
-    }
-
-    /// The transaction that stands for whole epochs.
-    fn summary(&mut self, place: usize, summary: &Summary) {
-        let label = self.builder.values().text(&format!("summary {place}"));
-        let session = self.builder.session(label);
-        let draft = self.builder.begin(session);
-        self.builder.outcome(draft, Outcome::Committed);
-        let whole = Interval { invoked: summary.from, completed: summary.until };
-        self.builder.times(draft, TxnTimes { begin: whole, commit: whole });
-        let mut items: Vec<(u32, Content)> =
-            summary.versions.iter().map(|(&item, &content)| (item, content)).collect();
-        items.sort_unstable_by_key(|(item, _)| *item);
-        for (item, content) in items {
-            self.write(item, content);
         }
     }
 }

@@ -11,6 +11,7 @@
 //! intervals explains the events. What could not be judged is counted.
 
 use super::certifier::Note;
+use super::contradiction::{Contradiction, Suspects};
 use super::counters::Counters;
 use super::finding::Finding;
 use super::graph::Graph;
@@ -21,6 +22,7 @@ use super::tables::{Fate, NONE, Slab, Stage, State, Tables, Txn, Version};
 use super::trace::{
     ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };
+use hashbrown::HashMap;
 use std::collections::VecDeque;
 
 /// What beside the profile decides.
@@ -49,6 +51,8 @@ struct Client {
     open: u32,
     /// The number of its last transaction, if it had one.
     last: Option<u64>,
+    /// A transaction of which some times are not known.
+    unplaced: Option<u64>,
     is_aside: bool,
 }
 
@@ -81,12 +85,13 @@ pub struct Verifier {
     pub(super) last_cycle: (u32, u32),
     /// Room for lists.
     pub(super) firsts: Vec<u32>,
-    clients: Vec<Client>,
+    clients: HashMap<u32, Client>,
     clients_aside: usize,
     waiting: VecDeque<Waiting>,
     waiting_cells: VecDeque<Cell>,
     cells: Vec<Cell>,
     findings: Vec<Finding>,
+    pub(super) suspects: Suspects,
 }
 
 /// Events that are taken before something is judged. Fewer cost more searching for what
@@ -111,12 +116,13 @@ impl Verifier {
             horizon: ALWAYS,
             last_cycle: (NONE, NONE),
             firsts: Vec::new(),
-            clients: Vec::new(),
+            clients: HashMap::new(),
             clients_aside: 0,
             waiting: VecDeque::new(),
             waiting_cells: VecDeque::new(),
             cells: Vec::new(),
             findings: Vec::new(),
+            suspects: Suspects::default(),
         }
     }
 
@@ -170,6 +176,13 @@ impl Verifier {
         }
     }
 
+    /// Nothing of this client will come any more. If events of it are missing, they stay so.
+    pub fn forget_client(&mut self, client: ClientId) {
+        if self.clients.get(&client.0).is_some_and(|known| known.open == NONE) {
+            self.clients.remove(&client.0);
+        }
+    }
+
     /// Judges everything that waits: nothing more will come.
     pub fn finish(&mut self) {
         self.judge_until(NEVER);
@@ -178,6 +191,11 @@ impl Verifier {
     /// What was found since this was last asked.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
+    }
+
+    /// Contradictions of clocks that were found since this was last asked.
+    pub fn take_contradictions(&mut self) -> Vec<Contradiction> {
+        self.suspects.take_contradictions()
     }
 
     /// What was verified, and what is kept.
@@ -212,15 +230,21 @@ impl Verifier {
     }
 
     fn client(&mut self, client: ClientId) -> &mut Client {
-        if self.clients.len() <= client.index() {
-            let unknown = Client { open: NONE, last: None, is_aside: false };
-            self.clients.resize(client.index() + 1, unknown);
-        }
-        &mut self.clients[client.index()]
+        let unknown = Client { open: NONE, last: None, unplaced: None, is_aside: false };
+        self.clients.entry(client.0).or_insert(unknown)
     }
 
     fn apply(&mut self, event: &Event, cells: &[Cell]) {
         self.counters.events += 1;
+        if event.kind == EventKind::Write {
+            self.compare_with_suspects(event, cells);
+        }
+        if event.interval == Interval::UNKNOWN
+            || self.client(event.client).unplaced == Some(event.txn)
+        {
+            self.apply_unplaced(event, cells);
+            return;
+        }
         if event.interval.invoked < self.watermark {
             self.counters.disorder.late += 1;
         }
@@ -256,6 +280,33 @@ impl Verifier {
                 self.counters.lost += 1;
                 self.end(txn, State::Lost, Interval { completed: NEVER, ..interval });
             }
+        }
+    }
+
+    /// An event that may have taken effect at any time: what it wrote may have been there,
+    /// always or never. What it read is not judged, nor is the transaction.
+    fn apply_unplaced(&mut self, event: &Event, cells: &[Cell]) {
+        let Client { open, last, .. } = *self.client(event.client);
+        if open != NONE {
+            self.end_unknown(event.client, open);
+        }
+        let client = self.client(event.client);
+        client.unplaced = Some(event.txn);
+        client.last = last.max(Some(event.txn));
+        match event.kind {
+            EventKind::Begin => {}
+            EventKind::Read | EventKind::LockingRead => {
+                self.counters.operations += 1;
+                self.counters.unchecked += cells.len() as u64;
+            }
+            EventKind::Write => {
+                self.counters.operations += 1;
+                self.counters.cells_written += cells.len() as u64;
+                self.write_without_txn(event, Interval::UNKNOWN, cells);
+            }
+            EventKind::Commit => self.counters.committed += 1,
+            EventKind::Abort => self.counters.aborted += 1,
+            EventKind::Lost => self.counters.lost += 1,
         }
     }
 
@@ -388,6 +439,7 @@ impl Verifier {
                 self.cells = scratch;
             }
         }
+        self.report_suspects(known);
         self.forget();
     }
 

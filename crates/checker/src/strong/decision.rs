@@ -6,7 +6,7 @@
 
 use super::clocks::Clocks;
 use super::components::Components;
-use super::conditions::{Mismatch, all_fit};
+use super::conditions::{Mismatch, all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -124,12 +124,16 @@ impl<'a> Decision<'a> {
     }
 
     fn attempt(&mut self) -> Attempt {
-        let open = self.versions.open_keys().next().is_some() || !self.repeated.is_empty();
+        let has_choices = self.has_choices();
+        let open = self.versions.open_keys().next().is_some() || has_choices;
         if self.attempts == 1
             && self.repeated.is_empty()
             && let Some(order) = self.by_times()
         {
-            return Attempt::Verdict(self.satisfied(&order));
+            let verdict = self.satisfied(&order);
+            if !has_choices || !matches!(verdict, Verdict::Unknown(Unknown::Unsupported(_))) {
+                return Attempt::Verdict(verdict);
+            }
         }
         let graph = self.graph(&self.known());
         (self.limits.observe)(Stage::Witness);
@@ -145,6 +149,11 @@ impl<'a> Decision<'a> {
             return Attempt::Verdict(halt);
         }
         self.solve(graph, &order)
+    }
+
+    /// Whether it is open what some reads saw.
+    fn has_choices(&self) -> bool {
+        !self.repeated.is_empty() || !choosable(self.versions).is_empty()
     }
 
     /// An order along the times of the clients that explains all reads, if there is one
@@ -187,10 +196,10 @@ impl<'a> Decision<'a> {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
             }
         };
-        let components = if self.repeated.is_empty() {
-            Components::new(&graph, self.versions, (&clocks, &cover))
-        } else {
+        let components = if self.has_choices() {
             None
+        } else {
+            Components::new(&graph, self.versions, (&clocks, &cover))
         };
         drop((clocks, cover));
         let searched = match components {

@@ -1,7 +1,7 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
 use crate::notation::{lines, parse, show};
-use isolde::online::{Batch, ClientId, Pipeline, PipelineOptions, Room};
+use isolde::online::{Batch, ClientId, Disorder, Interval, NEVER, Pipeline, PipelineOptions, Room};
 
 const A: ClientId = ClientId(0);
 const B: ClientId = ClientId(1);
@@ -82,14 +82,46 @@ fn a_client_that_comes_when_all_others_have_gone_is_waited_for() {
 }
 
 #[test]
-fn clocks_that_step_and_repeated_events_are_counted_and_lose_nothing() {
+fn repeated_and_inverted_events_are_counted() {
     let mut pipeline = open();
     pipeline.close(B);
-    let _ = pipeline.push(A, &parse("A1 b 9-10\nA1 w 5-6 u=1\nA1 w 5-6 u=1\nA1 c 12-11"));
+    let _ = pipeline.push(A, &parse("A1 b 4-5\nA1 w 5-6 u=1\nA1 w 5-6 u=1\nA1 c 12-11"));
     pipeline.close(A);
     let (text, _) = drain(&mut pipeline);
-    assert_eq!(text, lines("A1 b 9-10\nA1 w 5-6 u=1\nA1 c 12-12"));
-    let disorder = pipeline.disorder();
-    assert_eq!((disorder.backwards, disorder.duplicates, disorder.inverted), (1, 1, 1));
-    assert_eq!(disorder.total(), 3);
+    assert_eq!(text, lines("A1 b 4-5\nA1 w 5-6 u=1\nA1 c 12-12"));
+    let expected = Disorder { duplicates: 1, inverted: 1, ..Disorder::default() };
+    assert_eq!(pipeline.disorder(), expected);
+}
+
+#[test]
+fn with_a_coarse_clock_different_events_of_one_tick_are_all_kept() {
+    let mut pipeline = open();
+    pipeline.close(B);
+    let text = "A1 b 1-1\nA1 w 2-2 u=1\nA1 w 2-2 v=1\nA1 r 2-2 u=1\nA1 r 2-2 v=1\nA1 c 2-2";
+    let _ = pipeline.push(A, &parse(text));
+    pipeline.close(A);
+    assert_eq!(drain(&mut pipeline).0, lines(text));
+    assert_eq!(pipeline.disorder().total(), 0);
+}
+
+/// Events without a time are those that claim to come before what came before them, those that
+/// were not handed out yet and claim to come later, and no others.
+#[test]
+fn a_clock_that_was_set_back_places_nothing_until_it_has_passed_itself() {
+    let mut pipeline = open();
+    pipeline.advance(B, 16);
+    let _ = pipeline.push(A, &parse("A1 b 1-2\nA1 c 10-12\nA2 b 14-15\nA2 c 18-20"));
+    assert_eq!(drain(&mut pipeline).0, lines("A1 b 1-2\nA1 c 10-12\nA2 b 14-15"));
+    let _ = pipeline.push(A, &parse("A3 b 13-14\nA3 c 17-18\nA4 b 21-22\nA4 c 23-"));
+    pipeline.close(A);
+    pipeline.close(B);
+    let mut batch = Batch::default();
+    pipeline.drain(&mut batch);
+    let times: Vec<_> = batch.events.iter().map(|event| event.interval).collect();
+    let at = |invoked, completed| Interval { invoked, completed };
+    let unknown = Interval::UNKNOWN;
+    // The clock had shown 20: it may be behind by 7 from now on.
+    assert_eq!(times, [unknown, unknown, unknown, at(21, 22 + 7), at(23, NEVER)]);
+    let expected = Disorder { backwards: 1, unplaced: 3, ..Disorder::default() };
+    assert_eq!(pipeline.disorder(), expected);
 }

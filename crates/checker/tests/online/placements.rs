@@ -4,10 +4,11 @@
 //! one mechanism alone, on traces where pairs decide, it reports all of that.
 
 use crate::judge::is_explained;
-use crate::notation::{show, told, verify, verify_stepwise};
+use crate::notation::{OPTIONS, show, told, verify, verify_stepwise};
 use isolde::online::{
-    Batch, Cell, CellSpan, Certifier, ClientId, Content, Dml, Event, EventKind, Granularity,
-    Interval, Locks, NEVER, Profile, Reads, Time, Writers,
+    Batch, Cell, CellSpan, Certifier, ClientId, Content, Dml, Event, EventKind, Finding,
+    Granularity, Interval, Locks, NEVER, Pipeline, PipelineOptions, Profile, Reads, Time, Verifier,
+    Writers,
 };
 
 /// Numbers from a seed.
@@ -354,5 +355,80 @@ fn every_read_of_one_item_without_an_explanation_is_found() {
         let Some(explained) = is_explained(&batch, profile) else { continue };
         let findings = verify(&batch, profile);
         assert_eq!(findings.is_empty(), explained, "seed {seed}:\n{}", show(&batch));
+    }
+}
+
+/// The trace through the pipeline, where the clock of one client is set back after some of its
+/// events. Another, who does nothing, says what time it is. Nothing if the step does not show.
+fn through_steps(batch: &Batch, profile: Profile, random: &mut Random) -> Option<Vec<Finding>> {
+    let stepping = ClientId(random.below(3) as u32);
+    let after = 1 + random.below(5);
+    let step = 1 + random.time(12);
+    let mut order: Vec<usize> = (0..batch.events.len()).collect();
+    let told = |place: usize| {
+        let Event { interval, .. } = batch.events[place];
+        let end = if interval.completed == NEVER { interval.invoked } else { interval.completed };
+        (end, place)
+    };
+    order.sort_by_key(|&place| told(place));
+    let keeper = ClientId(9);
+    let options = PipelineOptions { stall_after: 1000, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(options);
+    let mut verifier = Verifier::new(profile, OPTIONS);
+    for client in batch.events.iter().map(|event| event.client).chain([keeper]) {
+        pipeline.open(client, 0);
+    }
+    let (mut merged, mut one, mut count) = (Batch::default(), Batch::default(), 0);
+    for place in order {
+        let mut event = batch.events[place];
+        let now = told(place).0;
+        if event.client == stepping {
+            count += 1;
+            if count > after {
+                event.interval.invoked -= step;
+                if event.interval.completed != NEVER {
+                    event.interval.completed -= step;
+                }
+            }
+        }
+        one.clear();
+        one.push(event, batch.cells_of(&batch.events[place]));
+        pipeline.advance(keeper, now);
+        let _ = pipeline.push(event.client, &one);
+        merged.clear();
+        let watermark = pipeline.drain(&mut merged);
+        verifier.take(&merged, watermark);
+    }
+    for client in 0..10 {
+        pipeline.close(ClientId(client));
+    }
+    merged.clear();
+    let watermark = pipeline.drain(&mut merged);
+    verifier.take(&merged, watermark);
+    verifier.finish();
+    (pipeline.disorder().backwards > 0).then(|| verifier.take_findings())
+}
+
+#[test]
+fn a_clock_that_is_set_back_accuses_nobody() {
+    for (number, profile) in profiles().into_iter().enumerate() {
+        let mut shown = 0;
+        for seed in 0..traces(600) {
+            let shape = Shape { txns: 3, operations: 1, ..SHAPE };
+            let mut random = Random(seed);
+            let batch = trace(shape, profile, &mut random);
+            if !verify(&batch, profile).is_empty() {
+                continue;
+            }
+            let Some(findings) = through_steps(&batch, profile, &mut random) else { continue };
+            shown += 1;
+            assert_eq!(
+                told(&findings),
+                "",
+                "profile {number}, seed {seed}, {profile:?}:\n{}",
+                show(&batch)
+            );
+        }
+        assert!(shown > 10, "profile {number}: {shown}");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::support::Random;
 use isolde::online::{
-    Batch, Cell, CellSpan, ClientId, Content, EXACT_LEVELS, Event, EventKind, Interval, NEVER,
-    Rounds, RoundsOptions, Time,
+    Batch, Cell, CellSpan, ClientId, Content, EXACT_LEVELS, Event, EventKind, IMPLIED_LEVELS,
+    Interval, NEVER, Rounds, RoundsOptions, Time,
 };
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_history::{History, HistoryBuilder, Index, OpKind, Outcome, TxnTimes, Value};
@@ -158,15 +158,16 @@ fn verdict_of_rounds(batch: &Batch, level: Level, txns_min: usize) -> (&'static 
         one.push(*event, batch.cells_of(event));
         rounds.take(&one);
         if rounds.is_due() {
-            let verdict = rounds.decide(&Limits::NONE).expect("small rounds");
+            let round = rounds.decide(&Limits::NONE).expect("small rounds");
             carried = carried.max(rounds.counts().carried);
-            if let Verdict::Violated(_) = verdict {
+            if let Verdict::Violated(_) = round.verdict {
+                assert!(round.history.is_some());
                 return ("violated", true, carried);
             }
         }
     }
-    let verdict = rounds.finish(&Limits::NONE).expect("small rounds");
-    (verdict.name(), rounds.counts().is_exact(), carried)
+    let round = rounds.finish(&Limits::NONE).expect("small rounds");
+    (round.verdict.name(), rounds.counts().is_exact(), carried)
 }
 
 #[test]
@@ -194,6 +195,33 @@ fn rounds_of_any_size_have_the_verdict_of_the_whole_history() {
     }
     assert!(violated > 100, "{violated}");
     assert!(agreed > 10 * inexact, "{agreed} {inexact}");
+}
+
+/// Clean by the level of real time, violated only if the level itself is.
+#[test]
+fn rounds_accuse_no_history_of_a_level_that_it_satisfies() {
+    let mut random = Random::new(11);
+    let (mut violated, mut found) = (0, 0);
+    for number in 0..400 {
+        let txns = random_txns(&mut random, 4 + number % 40, [40, 12, 5][number % 3]);
+        let (history, batch) = (whole(&txns), events(&txns));
+        for level in IMPLIED_LEVELS {
+            let expected = verdict_of_the_whole(&history, level);
+            violated += usize::from(expected == "violated");
+            for txns_min in [1, 10] {
+                let (rounds, ..) = verdict_of_rounds(&batch, level, txns_min);
+                let text = || isolde_history::format::to_text(&history);
+                assert!(
+                    rounds != "violated" || expected == "violated",
+                    "{number} {level} {txns_min}\n{}",
+                    text()
+                );
+                found += usize::from(rounds == "violated");
+            }
+        }
+    }
+    assert!(violated > 50, "{violated}");
+    assert!(found > violated / 2, "{found} {violated}");
 }
 
 #[test]

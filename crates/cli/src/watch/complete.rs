@@ -1,10 +1,17 @@
 //! The complete checker beside the watch: it decides finished parts, round by round.
 
-use super::monitor::Setting;
-use isolde::online::{Batch, Content, Rounds, RoundsOptions, Time};
-use isolde::{Level, Limits, Verdict};
+use super::hub::Hub;
+use super::monitor::{Completing, Setting};
+use super::window::item_name;
+use crate::check;
+use isolde::online::{Batch, ClientId, Content, Names, Round, Rounds, RoundsOptions};
+use isolde::{Check, Level, Limits, Options, Verdict, Violated};
+use isolde_history::{History, Index};
+use isolde_report::{Report, Which, to_explanations};
 use std::fmt::Write;
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 /// Transactions of a round, at least; and those without a cut from which on one is forced.
@@ -13,19 +20,31 @@ const TXNS: [usize; 2] = [1000, 20_000];
 const TIME_MAX: Duration = Duration::from_secs(30);
 const MEMORY_MAX: usize = 1 << 30;
 
+/// A round that violates the level.
+pub(super) struct ViolatedRound {
+    pub(super) number: u64,
+    pub(super) level: Level,
+    pub(super) anomaly: &'static str,
+    /// Why, as `isolde explain` tells it.
+    pub(super) argument: Vec<String>,
+    pub(super) history: History,
+}
+
 /// Decides rounds until no more events come.
 pub(super) fn complete(
-    level: Level,
-    unwritten: Option<Content>,
-    drift: Time,
+    completing: Completing,
     setting: &Setting,
     batches: Receiver<Batch>,
+    violated: Sender<ViolatedRound>,
 ) {
     // Checking would take every core from the clients.
     let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
     let [txns_min, txns_max] = TXNS;
+    let Completing { level, unwritten, drift } = completing;
     let options = RoundsOptions { txns_min, txns_max, drift, unwritten };
-    let mut deciding = Deciding { rounds: Rounds::new(level, options), level, setting, unknown: 0 };
+    let names = Box::new(NamesOfHub(Arc::clone(&setting.hub)));
+    let rounds = Rounds::new(level, options).with_names(names);
+    let mut deciding = Deciding { rounds, completing, setting, unknown: 0, violated };
     for batch in batches {
         deciding.rounds.take(&batch);
         if deciding.rounds.is_due() {
@@ -35,12 +54,29 @@ pub(super) fn complete(
     pool.install(|| deciding.decide(true));
 }
 
+struct NamesOfHub(Arc<Hub>);
+
+impl Names for NamesOfHub {
+    fn client(&self, client: u32) -> String {
+        self.0.name(ClientId(client))
+    }
+
+    fn item(&self, item: u32) -> String {
+        item_name(&self.0, item)
+    }
+
+    fn content(&self, content: Content) -> String {
+        self.0.catalogue().content_text(content)
+    }
+}
+
 struct Deciding<'a> {
     rounds: Rounds,
-    level: Level,
+    completing: Completing,
     setting: &'a Setting,
     /// Rounds that were not decided.
     unknown: u64,
+    violated: Sender<ViolatedRound>,
 }
 
 impl Deciding<'_> {
@@ -48,37 +84,61 @@ impl Deciding<'_> {
         let deadline = Instant::now() + TIME_MAX;
         let stop = || Instant::now() >= deadline;
         let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), observe: &|_| {} };
-        let verdict =
+        let decided =
             if is_last { self.rounds.finish(&limits) } else { self.rounds.decide(&limits) };
-        let round = self.rounds.counts().rounds;
-        let name = self.level.name();
-        match verdict {
-            Ok(Verdict::Satisfied(_)) => {}
-            Ok(Verdict::Violated(violated)) => {
-                let anomaly = violated.anomalies.first().map_or("", |found| found.kind.name());
-                let text =
-                    format!("the complete checker: round {round} violates {name} ({anomaly})");
-                self.setting.voice.note("round", &text);
-                let mut status = self.setting.status();
-                *status.violations.entry(name).or_default() += 1;
+        match decided {
+            Ok(Round { verdict: Verdict::Violated(violated), history: Some(history), .. }) => {
+                self.tell(&violated, history, &limits);
             }
-            Ok(Verdict::Unknown(_)) | Err(_) => self.unknown += 1,
+            Ok(Round { verdict: Verdict::Unknown(why), .. }) => self.give_up(&why.to_string()),
+            Err(error) => self.give_up(&error.to_string()),
+            Ok(_) => {}
         }
         let text = self.told();
-        self.setting.status().rounds = Some(text);
+        let mut status = self.setting.status();
+        status.rounds = Some(text);
+        status.rounds_undecided = self.unknown;
+    }
+
+    fn tell(&self, violated: &Violated, history: History, limits: &Limits<'_>) {
+        let level = self.completing.level;
+        let argument = argument(&history, level, self.completing.drift, limits);
+        // Nobody listens only if the watch is over.
+        let _ = self.violated.send(ViolatedRound {
+            number: self.rounds.counts().rounds,
+            level,
+            anomaly: violated.anomalies.first().map_or("no order", |found| found.kind.name()),
+            argument,
+            history,
+        });
+    }
+
+    fn give_up(&mut self, why: &str) {
+        self.unknown += 1;
+        let round = self.rounds.counts().rounds;
+        let text = format!("the complete checker: round {round} was not decided: {why}");
+        self.setting.voice.note("round", &text);
     }
 
     fn told(&self) -> String {
         let counts = self.rounds.counts();
         let mut text = format!(
             "{}, {} transactions in {} rounds, {} carried",
-            self.level.name(),
+            self.completing.level.name(),
             counts.txns,
             counts.rounds,
             counts.carried
         );
         if self.unknown > 0 {
             write!(text, ", {} rounds not decided", self.unknown).expect("a string grows");
+        }
+        let conditions = self.setting.hub.conditions.load(Ordering::Relaxed);
+        if conditions > 0 {
+            write!(text, ", without {conditions} operations by condition").expect("a string grows");
+        }
+        if counts.real_time > 0 {
+            write!(text, ", {} rounds violate real time alone", counts.real_time)
+                .expect("a string grows");
         }
         if counts.is_exact() {
             text.push_str(", all cuts exact");
@@ -92,4 +152,16 @@ impl Deciding<'_> {
         }
         text
     }
+}
+
+/// Why a part violates a level, as `isolde explain` tells it.
+fn argument(history: &History, level: Level, drift: i64, limits: &Limits<'_>) -> Vec<String> {
+    let index = Index::new(history);
+    let options = Options { clock_drift: drift, ..Options::default() };
+    let mut checking = Check::new(history, &index, limits).with_options(options);
+    let decided = check::decide(&mut checking, &[level], |_, _, _| {});
+    let source = ("round", "text");
+    let report = Report::with_options(history, &index, source, &decided, checking.found(), options);
+    let text = to_explanations(&report, Which::All);
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }

@@ -8,7 +8,7 @@ use super::tap::REGISTERS;
 use crate::exit::Failure;
 use isolde::online::{Batch, Cell, Content, Key, Traced, from_history};
 use isolde_history::format::{self, Input, ReadOptions};
-use isolde_history::{Datum, History, Place, ReadError, Source};
+use isolde_history::{Condition, Datum, History, Op, OpKind, Place, ReadError, Source, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +85,7 @@ fn recorded(
         return Err(ReadError::new(&name, message).into());
     };
     name_keys(&history, hub);
+    name_contents(&history, hub);
     let names = history
         .sessions()
         .map(|session| format!("session {}", history.datum(history.session_label(session))));
@@ -109,6 +110,36 @@ fn name_keys(history: &History, hub: &Hub) {
             text.push('\'');
         }
     }
+}
+
+/// Values that are no numbers are told as they are written, the last of them if there are many.
+/// Counts operations by condition by the way.
+fn name_contents(history: &History, hub: &Hub) {
+    let mut catalogue = hub.catalogue();
+    let mut name = |value: Value| match history.datum(value) {
+        Datum::Nil | Datum::Unknown => {}
+        Datum::Int(number) if i64::try_from(number).is_ok() => {}
+        datum => {
+            catalogue.content(&datum.to_string());
+        }
+    };
+    let mut conditions = 0;
+    for op in history.txns().flat_map(|txn| history.ops_of(txn)) {
+        match history.op(op) {
+            Op { kind: OpKind::ReadList, .. } => {
+                history.list(op).last().copied().into_iter().for_each(&mut name);
+            }
+            Op { kind, .. } if !kind.has_key() => {
+                let predicate = history.predicate(op);
+                let is_range = matches!(predicate.condition, Condition::KeyRange { .. });
+                conditions += u64::from(!is_range || predicate.aggregate.is_some());
+                predicate.rows.iter().for_each(|row| name(row.value));
+            }
+            Op { value, .. } => name(value),
+        }
+    }
+    history.declared_initial().iter().for_each(|(_, value)| name(*value));
+    hub.conditions.fetch_add(conditions, Ordering::Relaxed);
 }
 
 impl Files {

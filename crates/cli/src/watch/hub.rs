@@ -9,6 +9,7 @@
 
 use super::story::clean;
 use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -17,6 +18,8 @@ use std::time::Duration;
 const WAITING_MAX: usize = 1 << 19;
 /// Texts of contents that are remembered for messages.
 const CONTENTS_MAX: usize = 1 << 16;
+/// Names of clients that have ended, and may still be told of.
+const ENDED_NAMES_MAX: usize = 1 << 14;
 /// How often a client that is held back looks again.
 const LOOK: Duration = Duration::from_micros(500);
 
@@ -38,11 +41,19 @@ pub(super) struct Hub {
     pub(super) untold: AtomicU64,
     /// Times that a client was held back.
     pub(super) held_back: AtomicU64,
+    /// Operations by condition, which the complete checker does not get.
+    pub(super) conditions: AtomicU64,
+    /// Events that came again after a connection was cut.
+    pub(super) sent_again: AtomicU64,
 }
 
 #[derive(Default)]
 struct Clients {
-    names: Vec<String>,
+    /// How many there were, with the watch itself.
+    count: u32,
+    names: HashMap<u32, String>,
+    /// Those that have ended, oldest first; stories may still tell of the last of them.
+    ended: VecDeque<u32>,
     open: Vec<Arc<Inbox>>,
 }
 
@@ -70,7 +81,8 @@ const STATES: [State; 3] = [State::Open, State::Closed, State::Broken];
 
 impl Hub {
     pub(super) fn new() -> Hub {
-        let clients = Clients { names: vec!["the watch".into()], open: Vec::new() };
+        let names = HashMap::from([(KEEPER.0, "the watch".into())]);
+        let clients = Clients { count: 1, names, ..Clients::default() };
         Hub {
             catalogue: Mutex::new(Catalogue::new(CONTENTS_MAX)),
             clients: Mutex::new(clients),
@@ -80,6 +92,8 @@ impl Hub {
             refused: AtomicU64::new(0),
             untold: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
+            conditions: AtomicU64::new(0),
+            sent_again: AtomicU64::new(0),
         }
     }
 
@@ -95,8 +109,9 @@ impl Hub {
     /// A new client, which sends nothing from before this time.
     pub(super) fn open(self: &Arc<Self>, name: &str, from: Time) -> Producer {
         let mut clients = self.clients();
-        let id = ClientId(clients.names.len() as u32);
-        clients.names.push(clean(name));
+        let id = ClientId(clients.count);
+        clients.count += 1;
+        clients.names.insert(id.0, clean(name));
         let inbox = Arc::new(Inbox {
             id,
             bound: AtomicI64::new(from),
@@ -110,18 +125,30 @@ impl Hub {
 
     /// What messages call a client.
     pub(super) fn name(&self, client: ClientId) -> String {
-        self.clients().names.get(client.index()).cloned().unwrap_or_default()
+        let known = self.clients().names.get(&client.0).cloned();
+        known.unwrap_or_else(|| format!("client {}", client.0))
     }
 
     /// How many clients there were, and how many are open.
     pub(super) fn counts(&self) -> (usize, usize) {
         let clients = self.clients();
-        (clients.names.len() - 1, clients.open.len())
+        (clients.count as usize - 1, clients.open.len())
     }
 
     /// The inboxes of clients that were open when this was last asked, or are now.
     pub(super) fn inboxes(&self) -> Vec<Arc<Inbox>> {
         self.clients().open.clone()
+    }
+
+    /// Nothing more comes of this client: its name is forgotten after those of many others.
+    pub(super) fn release_name(&self, client: ClientId) {
+        let mut clients = self.clients();
+        clients.ended.push_back(client.0);
+        if clients.ended.len() > ENDED_NAMES_MAX
+            && let Some(oldest) = clients.ended.pop_front()
+        {
+            clients.names.remove(&oldest);
+        }
     }
 
     /// This client is done with.

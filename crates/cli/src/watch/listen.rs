@@ -6,6 +6,7 @@
 
 use super::hub::Hub;
 use super::protocol::{Decoder, Form, Sink};
+use super::resume::{Clients, Parking};
 use super::stream::{Saved, Stream};
 use crate::exit::Failure;
 use std::io::{self, ErrorKind, Read, Write};
@@ -52,6 +53,7 @@ pub(super) struct Listener {
     hub: Arc<Hub>,
     token: Option<String>,
     saved: Option<Arc<Saved>>,
+    parking: Arc<Parking>,
 }
 
 enum Socket {
@@ -104,7 +106,7 @@ impl Listener {
             }
         };
         let hub = Arc::clone(hub);
-        Ok((Listener { socket, hub, token, saved }, place))
+        Ok((Listener { socket, hub, token, saved, parking: Arc::default() }, place))
     }
 
     /// Whether other machines may reach it.
@@ -155,6 +157,7 @@ impl Listener {
         let closing = AtomicBool::new(false);
         std::thread::scope(|scope| {
             while !is_done() {
+                self.give_up(self.parking.take_expired());
                 let Ok(mut connection) = self.accept() else {
                     std::thread::sleep(LOOK / 5);
                     continue;
@@ -175,15 +178,33 @@ impl Listener {
             }
             closing.store(true, Ordering::Relaxed);
         });
+        self.give_up(self.parking.take_all());
+    }
+
+    /// Clients that did not come back after a cut.
+    fn give_up(&self, streams: Vec<Clients>) {
+        for clients in streams {
+            let mut stream = self.stream().with_clients(clients);
+            stream.end(false);
+            let _ = stream.publish();
+        }
+    }
+
+    fn stream(&self) -> Stream {
+        Stream::new(&self.hub, self.token.clone(), self.saved.as_ref().map(Arc::clone))
     }
 
     /// Reads one connection to its end.
     fn serve(&self, connection: &mut dyn Connection, closing: &AtomicBool) {
-        let mut stream =
-            Stream::new(&self.hub, self.token.clone(), self.saved.as_ref().map(Arc::clone));
+        let mut stream = self.stream().with_parking(&self.parking);
         let mut decoder = Decoder::new();
         let read = read_all(connection, &mut decoder, &mut stream, &self.hub, closing);
         let is_whole = match read {
+            Ok(_) if stream.is_resumable() => {
+                let _ = stream.publish();
+                stream.park();
+                true
+            }
             Ok(is_whole) => is_whole,
             Err(message) => {
                 let counter =
@@ -234,7 +255,7 @@ fn read_all(
         read?;
         hears = hears && taken(connection, decoder).is_ok();
     }
-    if decoder.is_inside() {
+    if decoder.is_inside() && !stream.is_resumable() {
         let number = decoder.messages() + 1;
         return Err(format!("message {number}: expected its end, found the end of the connection"));
     }

@@ -3,14 +3,16 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `protocol`, `stream.rs` | takes traces of others |
+//! | `listen.rs`, `protocol`, `stream.rs`, `resume.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
 //! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
+//! | `clocks.rs` | clocks that are further apart than was promised |
 //! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
 //! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
 
+mod clocks;
 mod complete;
 mod fence;
 mod file;
@@ -21,6 +23,7 @@ mod opinion;
 mod page;
 mod profile;
 mod protocol;
+mod resume;
 mod status;
 mod story;
 mod stream;
@@ -34,7 +37,9 @@ use crate::run::{self, faults};
 use crate::{limits, say, workload};
 use hub::Hub;
 use isolde::Level;
-use isolde::online::{Content, EXACT_LEVELS, Options, PipelineOptions, Time, Verifier};
+use isolde::online::{
+    Content, EXACT_LEVELS, IMPLIED_LEVELS, Options, PipelineOptions, Time, Verifier,
+};
 use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::{Address, Workload};
 use listen::{ListenAddress, Listener, parse_address};
@@ -114,8 +119,8 @@ pub(crate) struct Arguments {
     /// How much older than the latest events those of a new client may be
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "100ms")]
     slack: Duration,
-    /// Also decide this level completely, in rounds: strict-serializable or
-    /// strong-snapshot-isolation
+    /// Also decide this level completely, in rounds: strict-serializable, serializable,
+    /// strong-snapshot-isolation or snapshot-isolation
     #[arg(long, value_name = "LEVEL", value_parser = parse_complete)]
     complete: Option<Level>,
     /// Show a live page and metrics on this address
@@ -147,16 +152,17 @@ enum Initial {
 const FENCE_EVERY: Duration = Duration::from_secs(1);
 
 fn parse_complete(name: &str) -> Result<Level, String> {
-    let known = Level::parse(name).filter(|level| EXACT_LEVELS.contains(level));
+    let levels = [EXACT_LEVELS, IMPLIED_LEVELS].concat();
+    let known = Level::parse(name).filter(|level| levels.contains(level));
     known.ok_or_else(|| {
-        let names = EXACT_LEVELS.map(Level::name).join(" or ");
-        format!("expected {names}, found `{name}`")
+        let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
+        format!("expected one of {}, found `{name}`", names.join(", "))
     })
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 no violation, 1 violations, 2 nothing was verified or the watch ended early,
-3 bad usage or input.";
+Exit status: 0 no violation, 1 violations, 2 nothing was verified, the watch ended early, a round
+was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
 
@@ -294,7 +300,11 @@ impl Watch<'_> {
         let status = self.status.lock().expect("nobody else is there any more");
         if status.violation_count() > 0 {
             Status::Violated
-        } else if is_early || status.counters.operations == 0 {
+        } else if is_early
+            || status.counters.operations == 0
+            || status.counters.contradictions > 0
+            || status.rounds_undecided > 0
+        {
             Status::Unknown
         } else {
             Status::Satisfied

@@ -1,9 +1,10 @@
 //! The watch itself: takes events from all inboxes, has them verified, and tells what is found.
 
-use super::complete::complete;
+use super::clocks::Clocks;
+use super::complete::{ViolatedRound, complete};
 use super::hub::{Hub, KEEPER, State};
 use super::opinion::opinion;
-use super::status::{STORIES_MAX, Status, Told, memory};
+use super::status::{COMPLETE_CHECKER, STORIES_MAX, Status, Told, memory};
 use super::story::Story;
 use super::voice::Voice;
 use super::window::Window;
@@ -17,7 +18,7 @@ use isolde_history::format;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -83,11 +84,13 @@ pub(super) struct Monitor {
     started: Instant,
     moved: (Time, Instant),
     rate: Rate,
+    clocks: Clocks,
     violations: u64,
     parts: Option<SyncSender<Part>>,
     /// What the complete checker decides, and where it gets its events.
     completing: Option<Completing>,
     rounds: Option<SyncSender<Batch>>,
+    violated_rounds: Option<Receiver<ViolatedRound>>,
 }
 
 /// What the complete checker is asked.
@@ -130,10 +133,12 @@ impl Monitor {
             started: now,
             moved: (ALWAYS, now),
             rate: Rate { operations: 0, at: now, per_second: 0.0 },
+            clocks: Clocks::default(),
             violations: 0,
             parts: None,
             completing,
             rounds: None,
+            violated_rounds: None,
         }
     }
 
@@ -151,12 +156,13 @@ impl Monitor {
         let setting = Arc::clone(&self.setting);
         std::thread::scope(|scope| {
             scope.spawn(|| judge(&setting, receiver));
-            if let Some(Completing { level, unwritten, drift }) = self.completing {
+            let completing = self.completing.map(|completing| {
                 let (sender, receiver) = sync_channel(BATCHES_MAX);
-                self.rounds = Some(sender);
+                let (telling, told) = channel();
+                (self.rounds, self.violated_rounds) = (Some(sender), Some(told));
                 let setting = Arc::clone(&self.setting);
-                scope.spawn(move || complete(level, unwritten, drift, &setting, receiver));
-            }
+                scope.spawn(move || complete(completing, &setting, receiver, telling))
+            });
             let mut next = Instant::now();
             loop {
                 let is_last = are_sources_done.load(Ordering::Acquire);
@@ -175,9 +181,13 @@ impl Monitor {
                 }
             }
             self.verifier.finish();
-            self.find();
             // The others end when nobody can ask them any more.
-            (self.parts, self.rounds) = (None, None);
+            self.rounds = None;
+            if let Some(completing) = completing {
+                completing.join().expect("the complete checker does not panic");
+            }
+            self.find();
+            self.parts = None;
         });
         self.count(Instant::now());
         self.setting.status().is_over = true;
@@ -229,6 +239,11 @@ impl Monitor {
         for client in self.pipeline.take_returned() {
             self.verifier.readmit(client);
             let name = self.setting.hub.name(client);
+            let mut status = self.setting.status();
+            if let Some(place) = status.stalled.iter().position(|stalled| *stalled == name) {
+                status.stalled.remove(place);
+            }
+            drop(status);
             self.setting.voice.note("returned", &format!("{name} is back"));
         }
         for client in self.pipeline.take_stalled() {
@@ -248,6 +263,10 @@ impl Monitor {
         }
         self.window.keep(&self.merged);
         self.verifier.take(&self.merged, watermark);
+        for client in self.pipeline.take_gone() {
+            self.verifier.forget_client(client);
+            self.setting.hub.release_name(client);
+        }
         let count = self.merged.events.len();
         self.setting.hub.behind(self.pipeline.buffered());
         self.find();
@@ -277,9 +296,51 @@ impl Monitor {
     }
 
     fn find(&mut self) {
+        for found in self.verifier.take_contradictions() {
+            self.clocks.contradict(&found, &self.setting, self.origin.unwrap_or(0));
+        }
         for finding in self.verifier.take_findings() {
             self.violations += 1;
             self.found(&finding);
+        }
+        let rounds = self.violated_rounds.iter().flat_map(Receiver::try_iter);
+        let rounds: Vec<ViolatedRound> = rounds.collect();
+        for round in rounds {
+            self.violations += 1;
+            self.round_violated(round);
+        }
+    }
+
+    /// A round of the complete checker violates the level.
+    fn round_violated(&mut self, round: ViolatedRound) {
+        let number = self.violations;
+        let ViolatedRound { number: round, level, anomaly, argument, history } = round;
+        *self.setting.status().violations.entry(level.name()).or_default() += 1;
+        if let Some(stop) = &self.setting.stop_when_violated {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if number > self.setting.told_max {
+            return;
+        }
+        let txns = history.txn_count();
+        let story = Story {
+            name: level.name(),
+            mechanism: COMPLETE_CHECKER,
+            summary: format!("round {round}, of {txns} transactions, violates it ({anomaly})"),
+            reasons: argument,
+        };
+        self.tell(number, story);
+        self.hand_over(Part { number, history });
+    }
+
+    fn tell(&mut self, number: u64, story: Story) {
+        let text = story.to_text(number);
+        let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
+        // A closed pipe does not end a watch.
+        let _ = self.setting.voice.violation(&told, &text);
+        let mut status = self.setting.status();
+        if status.stories.len() < STORIES_MAX {
+            status.stories.push(told);
         }
     }
 
@@ -308,15 +369,7 @@ impl Monitor {
                 .reasons
                 .push(format!("this is documented, and counts as no violation: {}", known.text));
         }
-        let text = story.to_text(number);
-        let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
-        // A closed pipe does not end a watch.
-        let _ = setting.voice.violation(&told, &text);
-        let mut status = setting.status();
-        if status.stories.len() < STORIES_MAX {
-            status.stories.push(told);
-        }
-        drop(status);
+        self.tell(number, story);
         match self.window.around(finding, &setting.hub) {
             Ok(history) => self.hand_over(Part { number, history }),
             Err(error) => {
@@ -360,6 +413,7 @@ impl Monitor {
         let disorder = self.pipeline.disorder();
         let total = &mut status.counters.disorder;
         total.backwards += disorder.backwards;
+        total.unplaced += disorder.unplaced;
         total.inverted += disorder.inverted;
         total.duplicates += disorder.duplicates;
         total.late += disorder.late;
@@ -375,6 +429,7 @@ impl Monitor {
         status.malformed = hub.malformed.load(Ordering::Relaxed);
         status.refused = hub.refused.load(Ordering::Relaxed);
         status.untold = hub.untold.load(Ordering::Relaxed);
+        status.sent_again = hub.sent_again.load(Ordering::Relaxed);
         status.held_back = hub.held_back.load(Ordering::Relaxed);
         status.memory = memory();
     }

@@ -1,12 +1,14 @@
 //! How a watch is going, as data, and the same as text, JSON and metrics.
 
 use super::story::Story;
-use isolde::online::{Counters, Dependencies};
+use isolde::online::{Counters, Dependencies, Time};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// What finds violations of levels.
+pub(super) const COMPLETE_CHECKER: &str = "complete-checker";
 /// Stories that are kept for the page.
 pub(super) const STORIES_MAX: usize = 100;
 
@@ -31,6 +33,9 @@ pub(super) struct Status {
     pub(super) refused: u64,
     pub(super) untold: u64,
     pub(super) held_back: u64,
+    pub(super) sent_again: u64,
+    /// The least drift of clocks that explains all contradictions, in nanoseconds.
+    pub(super) drift_needed: Time,
     /// Bytes of memory that the process has.
     pub(super) memory: u64,
     /// How many violations of each name.
@@ -41,6 +46,8 @@ pub(super) struct Status {
     pub(super) stories: Vec<Told>,
     /// What the complete checker says, round by round.
     pub(super) rounds: Option<String>,
+    /// Rounds that it could not decide.
+    pub(super) rounds_undecided: u64,
     pub(super) is_over: bool,
 }
 
@@ -98,11 +105,17 @@ impl Status {
         share(uncertain, all.iter().map(|(_, kind)| kind.total()).sum())
     }
 
+    fn drift_needed_seconds(&self) -> f64 {
+        std::time::Duration::from_nanos(self.drift_needed.max(0).unsigned_abs()).as_secs_f64()
+    }
+
     /// Everything that traces had wrong, or that was not judged.
     fn troubles(&self) -> Vec<(&'static str, u64)> {
         let disorder = &self.counters.disorder;
         let all = [
-            ("events backwards in time", disorder.backwards),
+            ("clocks set back", disorder.backwards),
+            ("events without a time since then", disorder.unplaced),
+            ("values read before they were written", self.counters.contradictions),
             ("events answered before they were sent", disorder.inverted),
             ("events twice", disorder.duplicates),
             ("events too late", disorder.late),
@@ -115,6 +128,7 @@ impl Status {
             ("answers that tell no version", self.untold),
             ("items forgotten", self.counters.items_forgotten),
             ("violations not kept", self.counters.findings_dropped),
+            ("rounds not decided", self.rounds_undecided),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
@@ -178,6 +192,14 @@ impl Status {
         for (what, count) in self.troubles() {
             writeln!(text, "  {what}: {count}").expect("a string grows");
         }
+        if self.counters.contradictions > 0 {
+            let least = super::clocks::as_option(self.drift_needed);
+            writeln!(
+                text,
+                "  clocks are further apart than promised: --clock-drift {least} explains it"
+            )
+            .expect("a string grows");
+        }
         if !self.documented.is_empty() {
             let named = named(&self.documented);
             writeln!(text, "  documented deviations: {named}").expect("a string grows");
@@ -237,6 +259,7 @@ impl Status {
             "clients_open": self.clients_open,
             "waiting": self.waiting,
             "held_back": self.held_back,
+            "sent_again": self.sent_again,
             "memory_bytes": self.memory,
             "dependencies": kinds,
             "uncertain_share": self.uncertain(),
@@ -247,6 +270,7 @@ impl Status {
                 "graph_edges": counters.graph_edges,
                 "items": counters.items,
             },
+            "clock_drift_needed_seconds": self.drift_needed_seconds(),
             "troubles": self.troubles().into_iter().collect::<BTreeMap<_, _>>(),
             "stalled": self.stalled,
             "violations": self.violations,
@@ -293,10 +317,18 @@ impl Status {
                 format!("name=\"{}\",mechanism=\"{}\"", name.name(), name.mechanism().name());
             out.sample("isolde_violations_total", &labels, count);
         }
+        let is_level = |name: &str| isolde::online::NAMES.iter().all(|known| known.name() != name);
+        for (name, count) in self.violations.iter().filter(|(name, _)| is_level(name)) {
+            let labels = format!("name=\"{name}\",mechanism=\"{COMPLETE_CHECKER}\"");
+            out.sample("isolde_violations_total", &labels, count);
+        }
         out.family("isolde_troubles_total", "counter", "what traces had wrong or was not judged");
         for (what, count) in self.troubles() {
             out.sample("isolde_troubles_total", &format!("what=\"{what}\""), count);
         }
+        let help = "the least --clock-drift that explains values read before they were written";
+        out.family("isolde_clock_drift_needed_seconds", "gauge", help);
+        out.sample("isolde_clock_drift_needed_seconds", "", self.drift_needed_seconds());
         out.family("isolde_lag_seconds", "gauge", "how far the watch is behind the clients");
         out.sample("isolde_lag_seconds", "", self.lag);
         out.family("isolde_waiting_events", "gauge", "events that wait to be verified");

@@ -3,8 +3,8 @@
 use super::hub::Hub;
 use super::window::item_name;
 use isolde::online::{
-    ALWAYS, Candidate, Content, Dependency, DependencyKind, EventKind, Finding, Interval, NEVER,
-    Name, Role, Step, Time,
+    ALWAYS, Candidate, Content, Contradiction, Dependency, DependencyKind, EventKind, Finding,
+    Interval, NEVER, Name, Role, Step, Time,
 };
 use std::fmt::Write;
 
@@ -22,7 +22,8 @@ pub(super) struct Story {
 impl Story {
     /// The story of a finding. Times are told from `origin` on.
     pub(super) fn of(finding: &Finding, hub: &Hub, origin: Time) -> Story {
-        let teller = Teller { hub, origin };
+        let steps = std::iter::once(&finding.offender).chain(&finding.others);
+        let teller = Teller::new(hub, origin, steps);
         let mut reasons: Vec<String> =
             finding.others.iter().map(|step| teller.reason(step)).collect();
         reasons.extend(finding.dependencies.iter().map(|edge| teller.dependency(edge)));
@@ -53,9 +54,32 @@ impl Story {
     }
 }
 
+/// That a value was read before it was written, as the clocks have it.
+pub(super) fn contradiction(found: &Contradiction, hub: &Hub, origin: Time) -> String {
+    let teller = Teller::new(hub, origin, [&found.read, &found.write].into_iter());
+    let Step { client, txn, interval, .. } = found.write;
+    let writer = format!("{}, transaction {txn}, wrote it", hub.name(client));
+    format!("{} before {writer} {}", teller.done(&found.read), teller.at(interval))
+}
+
 struct Teller<'a> {
     hub: &'a Hub,
     origin: Time,
+    /// Whether microseconds would hide what came first.
+    is_fine: bool,
+}
+
+impl<'a> Teller<'a> {
+    fn new<'s>(hub: &'a Hub, origin: Time, steps: impl Iterator<Item = &'s Step>) -> Teller<'a> {
+        const SHORT: Time = 10_000;
+        let is_fine = |step: &Step| {
+            let Interval { invoked, completed } = step.interval;
+            completed.saturating_sub(invoked) < SHORT
+                && (invoked.saturating_sub(origin) % 1000 != 0
+                    || completed.saturating_sub(origin) % 1000 != 0)
+        };
+        Teller { hub, origin, is_fine: { steps }.any(is_fine) }
+    }
 }
 
 impl Teller<'_> {
@@ -186,7 +210,7 @@ impl Teller<'_> {
     }
 
     fn time(&self, time: Time) -> String {
-        seconds(time.saturating_sub(self.origin))
+        seconds(time.saturating_sub(self.origin), self.is_fine)
     }
 }
 
@@ -201,10 +225,18 @@ pub(super) fn clean(text: &str) -> String {
     short
 }
 
-/// Nanoseconds as seconds, to the microsecond.
-fn seconds(nanoseconds: Time) -> String {
+/// Nanoseconds as seconds, to the microsecond or as fine as they are.
+fn seconds(nanoseconds: Time, is_fine: bool) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
-    let microseconds = nanoseconds.unsigned_abs() / 1000;
+    let nanoseconds = nanoseconds.unsigned_abs();
+    if is_fine {
+        return format!(
+            "{sign}{}.{:09} s",
+            nanoseconds / 1_000_000_000,
+            nanoseconds % 1_000_000_000
+        );
+    }
+    let microseconds = nanoseconds / 1000;
     format!("{sign}{}.{:06} s", microseconds / 1_000_000, microseconds % 1_000_000)
 }
 

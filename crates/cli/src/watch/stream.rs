@@ -2,12 +2,14 @@
 
 use super::hub::{Hub, Producer, State};
 use super::protocol::{Hello, Kind, Row, Scalar, Sink, write};
+use super::resume::{Clients, Parking, Taken};
 use isolde::online::{
     ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
 };
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 /// Clients of one stream.
@@ -36,6 +38,11 @@ pub(super) struct Stream {
     saved: Option<Arc<Saved>>,
     numbers: HashMap<String, u32>,
     clients: Vec<StreamClient>,
+    /// Where clients wait for another connection, and by which identity.
+    parking: Option<Arc<Parking>>,
+    identity: Option<String>,
+    /// Clients of an earlier connection that this one has not named yet.
+    parked: Clients,
     /// Clients with something to leave.
     touched: Vec<u32>,
     cells: Vec<Cell>,
@@ -43,7 +50,7 @@ pub(super) struct Stream {
     lines: Vec<u8>,
 }
 
-struct StreamClient {
+pub(super) struct StreamClient {
     /// `None` once it is done.
     producer: Option<Producer>,
     /// Its name in the file, which is its own among all streams.
@@ -53,6 +60,8 @@ struct StreamClient {
     /// Nothing that follows was sent before this.
     bound: Time,
     is_touched: bool,
+    /// What would be known again after a cut.
+    taken: Taken,
 }
 
 impl Stream {
@@ -63,10 +72,42 @@ impl Stream {
             saved,
             numbers: HashMap::new(),
             clients: Vec::new(),
+            parking: None,
+            identity: None,
+            parked: Clients::new(),
             touched: Vec::new(),
             cells: Vec::new(),
             lines: Vec::new(),
         }
+    }
+
+    /// The same, which may go on in another connection if it has an identity.
+    pub(super) fn with_parking(mut self, parking: &Arc<Parking>) -> Stream {
+        self.parking = Some(Arc::clone(parking));
+        self
+    }
+
+    /// Clients of a stream that did not come back.
+    pub(super) fn with_clients(mut self, clients: Clients) -> Stream {
+        self.clients = clients.into_values().collect();
+        self
+    }
+
+    /// Whether it may go on in another connection.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// The connection is over, or cut: clients that may come back wait for that.
+    pub(super) fn park(&mut self) {
+        let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) else { return };
+        let mut clients = std::mem::take(&mut self.parked);
+        let mut known: Vec<Option<StreamClient>> = self.clients.drain(..).map(Some).collect();
+        for (name, number) in self.numbers.drain() {
+            clients.extend(known[number as usize].take().map(|client| (name, client)));
+        }
+        self.touched.clear();
+        self.clients = parking.leave(&identity, clients).into_values().collect();
     }
 
     /// Leaves everything for the watch, and writes it to the file: after that it may be
@@ -91,6 +132,10 @@ impl Stream {
     /// The stream is over. Who has not said goodbye within a transaction is lost: the commit
     /// may have been sent.
     pub(super) fn end(&mut self, is_whole: bool) {
+        self.name_parked();
+        if let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) {
+            parking.leave(&identity, Clients::new());
+        }
         for number in 0..self.clients.len() as u32 {
             let client = &mut self.clients[number as usize];
             if client.producer.is_some() {
@@ -118,6 +163,20 @@ impl Stream {
         producer.close(state);
     }
 
+    /// Everything that belongs to the stream is known to this connection from now on.
+    fn name_parked(&mut self) {
+        for (name, client) in std::mem::take(&mut self.parked) {
+            self.add(&name, client);
+        }
+    }
+
+    fn add(&mut self, name: &str, client: StreamClient) -> u32 {
+        let number = self.clients.len() as u32;
+        self.clients.push(client);
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
     fn touch(&mut self, number: u32) {
         let client = &mut self.clients[number as usize];
         if !std::mem::replace(&mut client.is_touched, true) {
@@ -140,10 +199,15 @@ impl Sink for Stream {
     fn hello(&mut self, hello: Hello<'_>) -> Result<(), String> {
         match &self.token {
             Some(token) if !is_same_secret(hello.token.unwrap_or(""), token) => {
-                Err("expected the token of this listener, found another or none".into())
+                return Err("expected the token of this listener, found another or none".into());
             }
-            _ => Ok(()),
+            _ => {}
         }
+        if let (Some(parking), Some(identity)) = (&self.parking, hello.resume) {
+            self.parked = parking.enter(identity)?;
+            self.identity = Some(identity.to_owned());
+        }
+        Ok(())
     }
 
     fn client(&mut self, name: &str) -> Result<u32, String> {
@@ -153,18 +217,22 @@ impl Sink for Stream {
         if self.clients.len() == CLIENTS_MAX {
             return Err(format!("expected at most {CLIENTS_MAX} clients in one stream"));
         }
-        let number = self.clients.len() as u32;
+        if let Some(mut client) = self.parked.remove(name) {
+            client.taken.again();
+            client.is_touched = false;
+            return Ok(self.add(name, client));
+        }
         let producer = self.hub.open(name, ALWAYS);
         let saved_as = format!("{name} #{}", producer.id().0);
-        self.clients.push(StreamClient {
+        let client = StreamClient {
             producer: Some(producer),
             saved_as,
             open: None,
             bound: ALWAYS,
             is_touched: false,
-        });
-        self.numbers.insert(name.to_owned(), number);
-        Ok(number)
+            taken: Taken::default(),
+        };
+        Ok(self.add(name, client))
     }
 
     fn event(
@@ -175,6 +243,11 @@ impl Sink for Stream {
         interval: Interval,
         rows: &[Row<'_>],
     ) -> Result<(), String> {
+        let known = &mut self.clients[client as usize];
+        if self.identity.is_some() && !known.taken.is_new(txn, kind, interval, rows) {
+            self.hub.sent_again.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
         self.cells.clear();
         if !rows.is_empty() {
             let mut catalogue = self.hub.catalogue();
@@ -236,7 +309,10 @@ impl Sink for Stream {
     fn bye(&mut self, client: Option<u32>) -> Result<(), String> {
         let numbers = match client {
             Some(client) => client..client + 1,
-            None => 0..self.clients.len() as u32,
+            None => {
+                self.name_parked();
+                0..self.clients.len() as u32
+            }
         };
         for number in numbers {
             self.close(number, State::Closed);

@@ -83,6 +83,9 @@ impl SessionObserver for SessionTap {
     }
 
     fn answered(&mut self, request: &Request, answer: &Answer, interval: Interval) {
+        if is_by_condition(request) {
+            self.producer.hub().conditions.fetch_add(1, Ordering::Relaxed);
+        }
         match (request, answer) {
             (Request::Read { key }, Answer::Value(value)) => {
                 self.cell(REGISTERS, *key, value.map_or(Content::ABSENT, number));
@@ -239,6 +242,18 @@ impl SessionTap {
         let known = if interval.completed == NEVER { interval.invoked } else { interval.completed };
         self.producer.publish(known);
     }
+}
+
+/// Whether a request says more than the rows of its answer: which others are not in it. A
+/// range lists those, too.
+fn is_by_condition(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Select { .. }
+            | Request::Aggregate { .. }
+            | Request::UpdateWhere { .. }
+            | Request::DeleteWhere { .. }
+    )
 }
 
 /// Values of a run are natural numbers.

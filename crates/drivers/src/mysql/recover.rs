@@ -363,8 +363,10 @@ fn installed(
         let version = match (&before, &after) {
             (_, Some(after)) => number(after, 0)
                 .zip(number(after, 1))
-                .map(|(key, value)| Installed { key, value: Some(value) }),
-            (Some(before), None) => number(before, 0).map(|key| Installed { key, value: None }),
+                .map(|(key, value)| Installed { key, value: Some(value), number: None }),
+            (Some(before), None) => {
+                number(before, 0).map(|key| Installed { key, value: None, number: None })
+            }
             (None, None) => None,
         };
         versions.push(version.ok_or_else(|| {

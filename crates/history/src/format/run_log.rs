@@ -16,7 +16,7 @@ use crate::predicate::{Aggregate, Condition, Predicate, PredicateRow};
 use crate::source::Source;
 use crate::value::Value;
 use hashbrown::HashMap;
-use scan::{About, Effect, Line, Step, Word};
+use scan::{About, Effect, Installed, Line, Step, Word};
 
 pub(super) const FORMAT: Format = Format {
     name: "log",
@@ -291,27 +291,31 @@ impl Reader<'_> {
     /// Versions of a register, as the database told them.
     fn versions(&mut self, line: &mut Line<'_>, told: Told) -> Result<(), &'static str> {
         let key = line.number()?;
-        let mut numbers = line.versions()?;
+        let mut installed = line.versions()?;
         if told == Told::Finals {
-            let all = |last: &Option<u64>| {
-                let replaced = last.and_then(|last| self.replaced.get(&(key, last)));
-                replaced
-                    .into_iter()
-                    .flatten()
-                    .map(|&it| Some(it))
-                    .chain([*last])
-                    .collect::<Vec<_>>()
+            let all = |last: &Installed| {
+                let replaced = match *last {
+                    Installed::Value(last) => self.replaced.get(&(key, last)),
+                    Installed::Removal(_) => None,
+                };
+                let replaced = replaced.into_iter().flatten().map(|&it| Installed::Value(it));
+                replaced.chain([*last]).collect::<Vec<_>>()
             };
-            numbers = numbers.iter().flat_map(all).collect();
+            installed = installed.iter().flat_map(all).collect();
         }
         let values = self.builder.values();
         let name = values.unsigned(key);
-        let values = numbers
-            .into_iter()
-            .map(|number| number.map_or(Value::NIL, |number| values.unsigned(number)))
-            .collect();
+        let mut numbers = Vec::new();
+        let mut value = |(place, installed): (u32, Installed)| match installed {
+            Installed::Value(number) => values.unsigned(number),
+            Installed::Removal(number) => {
+                numbers.extend(number.map(|number| (place, number)));
+                Value::NIL
+            }
+        };
+        let values = (0..).zip(installed).map(&mut value).collect();
         let key = self.builder.key(name);
-        self.builder.version_chain(VersionChain { key, values, complete: true });
+        self.builder.version_chain(VersionChain { key, values, numbers, complete: true });
         Ok(())
     }
 
@@ -342,6 +346,7 @@ impl Reader<'_> {
             let message = "expected the head of a log, `isolde-log 1`, found a part of a line";
             return Err(ReadError::new(source.name(), message).at(Place::Line(1)));
         }
+        self.builder.settle_numbers();
         let mut sent: Vec<u64> = self.intents.keys().copied().collect();
         sent.sort_unstable();
         for label in sent {

@@ -218,9 +218,31 @@ fn in_real_time(prose: &Prose<'_>, edge: &Edge) -> String {
     let ended = prose.history.txn_interval(edge.before).completed;
     let begun = prose.history.txn_interval(edge.after).invoked;
     if ended == NEVER || begun == ALWAYS || ended >= begun {
-        return format!("{before} had completed when {after} was invoked");
+        return between_events(prose, edge);
     }
     format!("{before} had completed at {} when {after} was invoked at {}", time(ended), time(begun))
+}
+
+/// Of transactions that overlap, only some of their begins and commits are in order.
+fn between_events(prose: &Prose<'_>, edge: &Edge) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let first = prose.history.txn_times(edge.before);
+    let second = prose.history.txn_times(edge.after);
+    for (had, completed) in
+        [("committed", first.commit.completed), ("begun", first.begin.completed)]
+    {
+        for (did, invoked) in
+            [("began", second.begin.invoked), ("committed", second.commit.invoked)]
+        {
+            if completed != NEVER && invoked != ALWAYS && completed < invoked {
+                let (completed, invoked) = (time(completed), time(invoked));
+                return format!(
+                    "{before} had {had} by {completed}, before {after} {did}, from {invoked} on"
+                );
+            }
+        }
+    }
+    format!("{before} had completed when {after} was invoked")
 }
 
 /// A time with its unit.

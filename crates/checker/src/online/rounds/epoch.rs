@@ -1,7 +1,7 @@
 //! The transactions between two cuts, and what they leave behind.
 
 use super::open_since;
-use crate::online::trace::{Content, Event, EventKind, NEVER, Time};
+use crate::online::trace::{Batch, Content, Event, EventKind, NEVER, Time};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{Interval, Outcome};
 
@@ -39,6 +39,19 @@ impl RoundTxn {
             ops: Vec::new(),
             is_piece: false,
         }
+    }
+
+    /// Adds what an event read or wrote.
+    pub(super) fn add(&mut self, event: &Event, batch: &Batch) {
+        if !event.kind.is_operation() {
+            return;
+        }
+        let is_write = event.kind == EventKind::Write;
+        let known = batch.cells_of(event).iter().filter(|cell| cell.content != Content::UNKNOWN);
+        self.ops.extend(known.map(|cell| {
+            let (item, content) = (cell.item, cell.content);
+            RoundOp { is_write, item, content, interval: event.interval }
+        }));
     }
 
     /// Its last writes, each by itself.

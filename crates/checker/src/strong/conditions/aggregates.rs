@@ -11,8 +11,7 @@
 
 use super::matches::Found;
 use super::runs::Runs;
-use super::walk::Test;
-use super::{Change, Finder, KeyRuns, Reading};
+use super::{Changes, Finder, KeyRuns, Reading};
 use crate::strong::versions::{INITIAL_SLOT, Slot};
 use isolde_history::{Aggregate, Datum, Function, History, KeyId, Outcome, Share, Value};
 use std::rc::Rc;
@@ -35,7 +34,7 @@ impl Finder<'_, '_> {
         if !reading.listed.is_empty() {
             return self.leave_open(reading, None);
         }
-        if !self.chains.has_snapshot(reading.txn, reading.op) {
+        if !self.chains.has_snapshot() {
             self.narrowed(reading, aggregate, &found);
             return self.leave_open(reading, None);
         }
@@ -48,7 +47,7 @@ impl Finder<'_, '_> {
                 continue;
             }
             let KeyRuns::Ordered(runs) = &**runs else { return self.leave_open(reading, None) };
-            let place = self.chains.snapshot_place(key, reading.txn, reading.op);
+            let place = self.chains.snapshot_place(key);
             let Some(place) = place else { return self.leave_open(reading, None) };
             shares.push(runs.share(place));
             seen.push((key, Rc::clone(runs), place));
@@ -61,46 +60,6 @@ impl Finder<'_, '_> {
             }
             Some(false) => {
                 let key = seen.first().map_or(KeyId(0), |entry| entry.0);
-                self.mismatch(reading, key, None);
-            }
-            None => {}
-        }
-    }
-}
-
-impl Finder<'_, '_> {
-    /// The same for a condition that many versions meet.
-    fn dense_aggregate(
-        &mut self,
-        reading: &Reading<'_>,
-        aggregate: Aggregate,
-        mut shares: Vec<Share>,
-        test: Test,
-    ) {
-        let history = self.versions.history;
-        let takes_values = aggregate.function != Function::Count;
-        let keys: Vec<KeyId> =
-            history.keys().filter(|key| !reading.own.contains_key(key)).collect();
-        let mut found = Vec::with_capacity(keys.len());
-        for &key in &keys {
-            let is_settled = self.versions.settled[key.index()];
-            let told = is_settled.then(|| self.chains.snapshot_place(key, reading.txn, reading.op));
-            let Some(place) = told.flatten() else { return self.leave_open(reading, None) };
-            let walk = self.chains.walk(key, test, takes_values);
-            shares.push(walk.share(place));
-            found.push([
-                (walk.last_change(place), Change::Saw),
-                (walk.next_change(place), Change::Missed),
-            ]);
-        }
-        match aggregate.agrees(history.values(), shares.into_iter()) {
-            Some(true) => {
-                for (&key, changes) in keys.iter().zip(found) {
-                    self.changes(reading, key, changes);
-                }
-            }
-            Some(false) => {
-                let key = keys.first().copied().unwrap_or(KeyId(0));
                 self.mismatch(reading, key, None);
             }
             None => {}
@@ -269,8 +228,8 @@ impl Finder<'_, '_> {
             return;
         }
         let differs = |place: &u32| shares[*place as usize] != seen;
-        let before = (0..first).rev().find(differs).map(|place| place + 1);
-        let after = (last + 1..length).find(differs);
-        self.changes(reading, key, [(before, Change::Saw), (after, Change::Missed)]);
+        let saw = (0..first).rev().find(differs).map(|place| place + 1);
+        let missed = (last + 1..length).find(differs);
+        self.changes(reading, key, Changes { saw, missed });
     }
 }

@@ -71,7 +71,11 @@ impl Reader {
         let known = Unit::ALL.get(usize::from(unit));
         let (_, unit) =
             known.ok_or_else(|| format!("expected a unit from 0 to 3, found {unit}"))?;
-        sink.hello(Hello { client: Some(client), token: (!token.is_empty()).then_some(token) })?;
+        // Streams without an identity may leave it out.
+        let resume = if frame.0.is_empty() { "" } else { frame.text()? };
+        let token = (!token.is_empty()).then_some(token);
+        let resume = (!resume.is_empty()).then_some(resume);
+        sink.hello(Hello { client: Some(client), token, resume })?;
         self.clients.push(sink.client(client)?);
         self.unit = Some(*unit);
         Ok(())

@@ -26,6 +26,8 @@ struct Line<'a> {
     #[serde(borrow)]
     token: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    resume: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     unit: Option<Cow<'a, str>>,
     txn: Option<u64>,
     begin: Option<Times>,
@@ -71,7 +73,8 @@ impl Reader {
         })?;
         let Some(unit) = self.unit else { return self.hello(&line, bytes, sink) };
         let unexpected = || format!("expected a message of a trace, found {}", excerpt(bytes));
-        if line.isolde.is_some() || line.token.is_some() || line.unit.is_some() {
+        let of_head = [&line.isolde, &line.token, &line.resume, &line.unit];
+        if of_head.into_iter().any(Option::is_some) {
             return Err("expected one head, in the first line, found another".into());
         }
         let named = match &line.client {
@@ -113,7 +116,8 @@ impl Reader {
         let (_, unit) =
             known.ok_or_else(|| format!("expected a unit (ns, us, ms, s), found `{unit}`"))?;
         let client = line.client.as_ref().map(|name| name.0.as_ref());
-        sink.hello(Hello { client, token: line.token.as_deref() })?;
+        let (token, resume) = (line.token.as_deref(), line.resume.as_deref());
+        sink.hello(Hello { client, token, resume })?;
         if let Some(name) = client {
             self.client = Some(sink.client(name)?);
         }

@@ -26,7 +26,7 @@ pub(super) fn is_trace(head: &[u8]) -> bool {
 }
 
 /// A key, a value or the name of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scalar<'a> {
     /// Nothing is there.
     Absent,
@@ -35,7 +35,7 @@ pub(super) enum Scalar<'a> {
 }
 
 /// What an operation saw or left in a row, or in one column of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row<'a> {
     pub(super) table: &'a str,
     pub(super) key: Scalar<'a>,
@@ -44,7 +44,7 @@ pub(super) struct Row<'a> {
 }
 
 /// What can happen in a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Begin,
     Read,
@@ -78,6 +78,8 @@ impl Kind {
 pub(super) struct Hello<'a> {
     pub(super) client: Option<&'a str>,
     pub(super) token: Option<&'a str>,
+    /// The identity by which the stream may go on in another connection.
+    pub(super) resume: Option<&'a str>,
 }
 
 /// Who is told what a stream says. What it refuses ends the stream.

@@ -41,10 +41,7 @@ impl Reader<'_> {
         let ops = self.stored.words("snapshot.ops");
         let count = self.columns.kinds.len();
         self.check(&ops, &format!("an operation below {count}"), |op| (op as usize) < count)?;
-        if let Some(place) = ops.entries.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let message = "expected operations in ascending order, found another";
-            return Err(ops.wrong(self.file, place + 1, message));
-        }
+        self.check_ascending(&ops, "operations")?;
         let places = self.stored.words("snapshot.places");
         self.check_length(&places, ops.len())?;
         self.check(&places, &format!("a snapshot below {known}"), |place| {

@@ -103,12 +103,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Values with commas between them, those that are missing being removals.
-    pub(super) fn versions(&mut self) -> Result<Vec<Option<u64>>, &'static str> {
+    /// Values with commas between them. Those that are missing are removals, which may have
+    /// the number of who removed it instead.
+    pub(super) fn versions(&mut self) -> Result<Vec<Installed>, &'static str> {
         let values = self.word().split(|&byte| byte == b',');
-        values
-            .map(|value| if value.is_empty() { Ok(None) } else { whole(value).map(Some) })
-            .collect()
+        let installed = |value: &[u8]| match value {
+            b"" => Ok(Installed::Removal(None)),
+            [b'#', number @ ..] => whole(number).map(|it| Installed::Removal(Some(it))),
+            value => whole(value).map(Installed::Value),
+        };
+        values.map(installed).collect()
     }
 
     /// Everything that is left.
@@ -138,6 +142,14 @@ impl<'a> Line<'a> {
             letter => Word::Step(step(letter, rest)?),
         }))
     }
+}
+
+/// A version that the database installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Installed {
+    Value(u64),
+    /// With the number of who removed it, if told.
+    Removal(Option<u64>),
 }
 
 /// The operation of this letter.

@@ -229,11 +229,14 @@ impl Reader<'_> {
         line.spaces();
         let complete = line.take_text("complete");
         line.punctuation(b':', "`:` and values in the order they were installed")?;
-        let mut values = Vec::new();
+        let (mut values, mut numbers) = (Vec::new(), Vec::new());
         while !line.is_over() {
             values.push(self.value(line)?);
+            if line.take(b'@') {
+                numbers.push((values.len() as u32 - 1, line.natural()?));
+            }
         }
-        self.builder.version_chain(VersionChain { key, values, complete });
+        self.builder.version_chain(VersionChain { key, values, numbers, complete });
         Ok(())
     }
 

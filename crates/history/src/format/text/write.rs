@@ -275,8 +275,12 @@ impl TextWriter<'_> {
             let key = history.datum(history.key_name(chain.key));
             let complete = if chain.complete { " complete" } else { "" };
             write!(self.out, "order {key}{complete}:")?;
-            for &value in &chain.values {
+            let mut numbers = chain.numbers.iter().peekable();
+            for (place, &value) in (0..).zip(&chain.values) {
                 write!(self.out, " {}", history.datum(value))?;
+                if let Some((_, number)) = numbers.next_if(|entry| entry.0 == place) {
+                    write!(self.out, "@{number}")?;
+                }
             }
             writeln!(self.out)?;
         }
