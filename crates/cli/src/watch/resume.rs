@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_came_before_is_old_only_after_a_cut() {
         let mut taken = Taken::default();
-        let mut take = |taken: &mut Taken, txn, kind, invoked| {
+        let take = |taken: &mut Taken, txn, kind, invoked| {
             let interval = Interval { invoked, completed: invoked + 1 };
             taken.is_new(txn, kind, interval, &[])
         };
