@@ -125,24 +125,10 @@ impl Log {
     /// database told it, removals with who removed it where known. If they are only the finals,
     /// those that their own transaction replaced are missing.
     pub fn versions(&self, key: u64, values: &[Told], finals: bool) -> io::Result<()> {
-        let mut line = if finals { b"finals ".to_vec() } else { b"versions ".to_vec() };
-        number(&mut line, key);
-        line.push(b' ');
-        for (place, value) in values.iter().enumerate() {
-            if place > 0 {
-                line.push(b',');
-            }
-            match *value {
-                Told::Value(value) => number(&mut line, value),
-                Told::Removal(Some(by)) => {
-                    line.push(b'#');
-                    number(&mut line, by);
-                }
-                Told::Removal(None) => {}
-            }
-        }
-        line.push(b'\n');
-        self.append(&line)
+        let told: Vec<String> = values.iter().map(Told::to_string).collect();
+        let line =
+            format!("{} {key} {}\n", if finals { "finals" } else { "versions" }, told.join(","));
+        self.append(line.as_bytes())
     }
 
     /// Numbers of transactions that the database told, each beside something written.
