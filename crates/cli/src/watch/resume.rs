@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a cut stream is kept.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const KEPT_FOR: Duration = Duration::from_mins(1);
 /// How long the next connection waits until the end of the one before it is noticed.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 /// Cut streams at the same time.
