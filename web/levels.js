@@ -85,7 +85,8 @@ function showRemarks() {
     if (!order.explains) box.append(make('pre', {}, order.explanation));
   }
   for (const note of data.notes || []) {
-    box.append(make('p', { class: 'note' }, make('b', {}, `${note.meaning}. `), note.advice));
+    const example = note.example ? `Such as: ${note.example}. ` : '';
+    box.append(make('p', { class: 'note' }, make('b', {}, `${note.meaning}. `), example, note.advice));
   }
   for (const remark of data.remarks) {
     box.append(make('h3', {}, remark.title), make('pre', {}, remark.explanation));

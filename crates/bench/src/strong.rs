@@ -9,6 +9,7 @@ mod choices;
 mod explained;
 mod growth;
 mod hidden;
+mod switches;
 mod workload;
 
 use crate::machine;
@@ -62,6 +63,8 @@ enum Part {
     Explained,
     /// How many choices are left before and after saturation
     Choices,
+    /// What switches of a check are worth
+    Switches,
     /// Histories that double
     Growth,
 }
@@ -76,11 +79,12 @@ struct Bench<'a> {
 /// Writes one part of the page.
 type Writer = fn(&Bench<'_>, &mut String) -> Result<(), String>;
 
-const PARTS: [(Part, Writer); 5] = [
+const PARTS: [(Part, Writer); 6] = [
     (Part::Bars, bars::write),
     (Part::Hidden, hidden::write),
     (Part::Explained, explained::write),
     (Part::Choices, choices::write),
+    (Part::Switches, switches::write),
     (Part::Growth, growth::write),
 ];
 
@@ -143,12 +147,24 @@ impl Bench<'_> {
 
     /// Checks levels of a history, all in one run; every level if none is named.
     fn check(&self, file: &Path, levels: &[&str], status: i32) -> Result<Ended, String> {
+        self.check_with(file, levels, &[], status)
+    }
+
+    /// The same with more options.
+    fn check_with(
+        &self,
+        file: &Path,
+        levels: &[&str],
+        options: &[&str],
+        status: i32,
+    ) -> Result<Ended, String> {
         crate::say(&format!("checking {} of {}", names(levels), file.display()));
         let mut program = Program::new(&self.isolde, ["check", "--timeout"]);
         program.arguments.push(self.arguments.timeout.as_str().into());
         for level in levels {
             program.arguments.extend(["--level".into(), level.into()]);
         }
+        program.arguments.extend(options.iter().map(|option| (*option).into()));
         program.arguments.push(file.into());
         program.best_ending_in(status, self.arguments.runs)
     }

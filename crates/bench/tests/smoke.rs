@@ -53,6 +53,7 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
             "## Hidden faults",
             "## Explaining hidden faults",
             "## Choices",
+            "## Switches",
             "## Growth",
         ]
     );

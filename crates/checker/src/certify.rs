@@ -75,11 +75,7 @@ impl Check<'_> {
 
     fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {
         match satisfied {
-            Satisfied::Order(order)
-                if Check::is_strong(level)
-                    && level != Level::CursorStability
-                    && !COMMIT_LEVELS.contains(&level) =>
-            {
+            Satisfied::Order(order) if has_events(level) => {
                 let events = order.iter().map(|&txn| Node::commit(txn)).collect();
                 Ok((level, Proof::Witness(Witness::Events(events))))
             }
@@ -184,6 +180,11 @@ fn add(claims: &mut Vec<Claim>, level: Level, shown_at: Level, proof: Proof) {
             proof,
         }),
     }
+}
+
+/// Whether orders that show a level are orders of events, which certificates replay.
+pub(crate) fn has_events(level: Level) -> bool {
+    Check::is_strong(level) && level != Level::CursorStability && !COMMIT_LEVELS.contains(&level)
 }
 
 fn refutation(level: Level, violated: &Violated) -> Result<Shown, String> {

@@ -7,12 +7,15 @@
 
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices;
+use crate::given;
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
+use crate::readings::Readings;
 use crate::reference::{self, Reference};
 use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
+use isolde_certificate::Node;
 use isolde_history::{Candidates, History, Index, OpKind};
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
@@ -83,6 +86,8 @@ pub struct Check<'a> {
     verdicts: Vec<(Level, Verdict)>,
     /// Levels that wait for the verdict of another.
     deciding: Vec<Level>,
+    /// Whether the history is one of several ways to understand another.
+    is_one_way: bool,
 }
 
 /// From so many transactions on, parallel snapshot isolation is asked for only if
@@ -141,7 +146,23 @@ impl<'a> Check<'a> {
             shared,
             verdicts: Vec::new(),
             deciding: Vec::new(),
+            is_one_way: false,
         }
+    }
+
+    /// The same for a history that was already taken in one of several ways.
+    pub(crate) fn in_one_way(&mut self) -> &mut Self {
+        self.is_one_way = true;
+        self
+    }
+
+    /// Decides a level in every way that the history can be understood, if there are
+    /// several.
+    fn in_every_way(&self, level: Level) -> Option<Verdict> {
+        if self.is_one_way {
+            return None;
+        }
+        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits)
     }
 
     /// The same with other options than the usual ones.
@@ -162,10 +183,35 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
-        let verdict = self.decide_anew(level);
+        let verdict = match self.decide_anew(level) {
+            // A level that others wait for is theirs to settle.
+            Verdict::Unknown(Unknown::Unsupported(reason)) if self.deciding.len() == 1 => {
+                let unknown = Verdict::Unknown(Unknown::Unsupported(reason));
+                self.implied(level).unwrap_or(unknown)
+            }
+            verdict => verdict,
+        };
         self.deciding.pop();
         self.verdicts.push((level, verdict.clone()));
         verdict
+    }
+
+    /// What levels that can be decided say about one that cannot: a stronger one that holds, or
+    /// a weaker one that does not. So a level gets the same verdict whether it is asked for alone
+    /// or with all others.
+    fn implied(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        for stronger in level.stronger_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(stronger), Verdict::Satisfied(_)) {
+                return Some(Verdict::Satisfied(Satisfied::Implied(stronger)));
+            }
+        }
+        for weaker in level.weaker_than().into_iter().filter(|it| applicable.contains(it)) {
+            if matches!(self.decide(weaker), Verdict::Violated(_)) {
+                return self.violated_weaker(level);
+            }
+        }
+        None
     }
 
     /// A violation is shown by the weakest level that has it.
@@ -175,8 +221,22 @@ impl<'a> Check<'a> {
                 let weaker = self.violated_weaker(level);
                 weaker.filter(tells).unwrap_or(Verdict::Violated(violated))
             }
+            // Others may have been decided since.
+            Verdict::Unknown(Unknown::Unsupported(reason)) => {
+                let stronger = self.satisfied_stronger(level);
+                let decided = stronger.or_else(|| self.violated_weaker(level));
+                decided.unwrap_or(Verdict::Unknown(Unknown::Unsupported(reason)))
+            }
             other => other,
         }
+    }
+
+    fn satisfied_stronger(&self, level: Level) -> Option<Verdict> {
+        let stronger = level.stronger_than();
+        let implied = self.verdicts.iter().find(|(known, verdict)| {
+            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
+        });
+        implied.map(|&(stronger, _)| Verdict::Satisfied(Satisfied::Implied(stronger)))
     }
 
     fn violated_weaker(&self, level: Level) -> Option<Verdict> {
@@ -218,12 +278,8 @@ impl<'a> Check<'a> {
         if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
-        let stronger = level.stronger_than();
-        let implied = self.verdicts.iter().find(|(known, verdict)| {
-            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
-        });
-        if let Some(&(stronger, _)) = implied {
-            return Verdict::Satisfied(Satisfied::Implied(stronger));
+        if let Some(verdict) = self.satisfied_stronger(level) {
+            return verdict;
         }
         if level == Level::Linearizable
             && let Some(verdict) = self.linearizable()
@@ -233,7 +289,12 @@ impl<'a> Check<'a> {
         match RULES.iter().find(|rule| rule.level == level) {
             Some(rule) => self.follow(rule),
             None if strong::levels().any(|strong| strong == level) => self.strong(level),
-            None => self.by_definition(level),
+            None => match self.by_definition(level) {
+                Verdict::Unknown(Unknown::Unsupported(_)) if level == Level::Linearizable => {
+                    self.linearizable_lists()
+                }
+                verdict => verdict,
+            },
         }
     }
 
@@ -242,7 +303,24 @@ impl<'a> Check<'a> {
         level == Level::Linearizable || strong::levels().any(|strong| strong == level)
     }
 
+    /// Whether the serialization order that the database gave shows a level, without a search.
+    fn shown_by_given_order(&mut self, level: Level) -> Option<Verdict> {
+        self.history.orders().total.as_ref()?;
+        if level == Level::Serializable {
+            let order = given::shown(self.history, self.index)?;
+            return Some(Verdict::Satisfied(Satisfied::Order(order)));
+        }
+        let is_implied = level.stronger_than().contains(&Level::Serializable)
+            && !self.deciding.contains(&Level::Serializable);
+        let holds = is_implied && given::shown(self.history, self.index).is_some();
+        (holds && matches!(self.decide(Level::Serializable), Verdict::Satisfied(_)))
+            .then_some(Verdict::Satisfied(Satisfied::Implied(Level::Serializable)))
+    }
+
     fn strong(&mut self, level: Level) -> Verdict {
+        if let Some(verdict) = self.shown_by_given_order(level) {
+            return verdict;
+        }
         // Its search is much slower than that of the stronger level, which most
         // histories satisfy.
         if level == Level::ParallelSnapshotIsolation
@@ -252,17 +330,33 @@ impl<'a> Check<'a> {
         {
             return Verdict::Satisfied(Satisfied::Implied(Level::SnapshotIsolation));
         }
-        let facts = (self.history, self.index);
-        match strong::decide(level, facts, &mut self.shared, self.options, self.limits) {
-            // A small history can still be decided.
-            Verdict::Unknown(Unknown::Unsupported(reason)) => match self.by_definition(level) {
-                Verdict::Unknown(Unknown::Unsupported(_)) => {
-                    Verdict::Unknown(Unknown::Unsupported(reason))
-                }
-                verdict => verdict,
-            },
-            verdict => verdict,
+        if let Some(satisfied) = self.in_serial_order(level) {
+            return Verdict::Satisfied(satisfied);
         }
+        let facts = (self.history, self.index);
+        let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
+        let Verdict::Unknown(Unknown::Unsupported(_)) = verdict else { return verdict };
+        // A small history can still be decided.
+        match self.in_every_way(level).unwrap_or_else(|| self.by_definition(level)) {
+            Verdict::Unknown(Unknown::Unsupported(_)) => verdict,
+            decided => decided,
+        }
+    }
+
+    /// Strong snapshot isolation where strict serializability was shown and no times tell
+    /// begins and commits apart: each transaction at once, in the serial order. (With such
+    /// times neither level implies the other.) Evidence that speaks of begins and commits
+    /// is not looked at here, so there must be none.
+    fn in_serial_order(&self, level: Level) -> Option<Satisfied> {
+        let history = self.history;
+        let is_told_apart = history.has_inner_times() || history.has_predicates();
+        if level != Level::StrongSnapshotIsolation || is_told_apart || history.has_evidence() {
+            return None;
+        }
+        let strict = self.verdicts.iter().find(|known| known.0 == Level::StrictSerializable)?;
+        let Verdict::Satisfied(Satisfied::Order(order)) = &strict.1 else { return None };
+        let events = order.iter().flat_map(|&txn| [Node::begin(txn), Node::commit(txn)]);
+        Some(Satisfied::Events(events.collect()))
     }
 
     /// Linearizability of single operations on objects; `None` for all else.
@@ -283,6 +377,20 @@ impl<'a> Check<'a> {
             }
             _ => Some(verdict),
         }
+    }
+
+    /// Single operations on lists, of which linearizability asks what strict
+    /// serializability does.
+    fn linearizable_lists(&mut self) -> Verdict {
+        let history = self.history;
+        let reason = if !history.has_times() {
+            "the history has no times"
+        } else if history.txns().any(|txn| history.op_range(txn).len() > 1) {
+            "linearizability is about single operations, and transactions have several"
+        } else {
+            return self.decide(Level::StrictSerializable);
+        };
+        Verdict::Unknown(Unknown::Unsupported(reason.into()))
     }
 
     fn follow(&self, rule: &Rule) -> Verdict {
@@ -311,6 +419,10 @@ impl<'a> Check<'a> {
     /// A list shows an element that was appended more than once. Orders that depend on
     /// which append it was are not known, so finding no cycle means nothing.
     fn with_repeated_elements(&self, level: Level) -> Verdict {
+        let decided = self.in_every_way(level);
+        if let Some(verdict) = decided.filter(|it| !matches!(it, Verdict::Unknown(_))) {
+            return verdict;
+        }
         match reference::decide(self.history, level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),

@@ -6,14 +6,17 @@
 //! so more choices cannot mend it. A guess comes first, and
 //! is all that long histories get: an honest `unknown` if it fails.
 
-use crate::anomaly::found_by_reading;
+use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
 use crate::check::{Limits, refutes};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::naming;
+use crate::verdict::{Cycle, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
 /// How much work the search may do, in operations indexed again.
 const WORK_MAX: usize = 1 << 18;
+/// Choices of which it is told how they violate a level.
+const CASES_MAX: usize = 16;
 
 /// Decides a level of a history in which some reads have several origins. Without
 /// them it is satisfied.
@@ -21,7 +24,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
     let reads = facts.index.several().len();
     match search(rule, facts) {
         Tried::Satisfied(order, _) => Verdict::Satisfied(Satisfied::Order(order)),
-        Tried::Violated(anomaly) => Verdict::Violated(Violated::by(vec![*anomaly])),
+        Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told())),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
         Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
     }
@@ -53,10 +56,48 @@ fn search(rule: &Rule, facts: &Facts<'_>) -> Tried {
 enum Tried {
     /// With the choices it is satisfied by.
     Satisfied(Vec<TxnId>, Vec<Choice>),
-    /// Every choice violates the level; this is how the last one did.
-    Violated(Box<crate::anomaly::Anomaly>),
+    /// Every choice violates the level.
+    Violated(Violations),
     GaveUp,
     Limit(String),
+}
+
+/// How choices violate a level, each in its own way.
+struct Violations {
+    /// The first of them.
+    kept: Vec<Anomaly>,
+    count: usize,
+}
+
+impl Violations {
+    fn add(&mut self, more: Violations) {
+        let room = CASES_MAX - self.kept.len();
+        self.kept.extend(more.kept.into_iter().take(room));
+        self.count += more.count;
+    }
+
+    /// As one anomaly. A single one shows the violation whatever was chosen; several do
+    /// together, as far as they are cycles.
+    fn told(self) -> Vec<Anomaly> {
+        if self.count == 1 {
+            return self.kept;
+        }
+        let kind = self.kept[0].kind;
+        let is_of_a_kind = self.kept.iter().all(|it| it.kind == kind);
+        let cycle = |anomaly: Anomaly| match anomaly.evidence {
+            Evidence::Cycle(cycle) => Some(naming::plain(cycle)),
+            _ => None,
+        };
+        let cycles: Vec<Cycle> = self.kept.into_iter().filter_map(cycle).collect();
+        if cycles.is_empty() {
+            return Vec::new();
+        }
+        let mut anomaly = naming::of_cases(Cases { cycles, count: self.count });
+        if is_of_a_kind {
+            anomaly.kind = kind;
+        }
+        vec![anomaly]
+    }
 }
 
 struct Search<'a> {
@@ -87,7 +128,9 @@ impl Search<'_> {
         self.work = work;
         let index = Index::choosing(self.history, self.rule.candidates, made);
         match self.decide(&index) {
-            Decision::Violated(anomaly) => return Tried::Violated(Box::new(anomaly)),
+            Decision::Violated(anomaly) => {
+                return Tried::Violated(Violations { kept: vec![anomaly], count: 1 });
+            }
             Decision::Limit(limit) => return Tried::Limit(limit),
             Decision::Satisfied(order) if index.several().is_empty() => {
                 return Tried::Satisfied(order, made.clone());
@@ -96,16 +139,17 @@ impl Search<'_> {
         }
         let open = index.several()[0].clone();
         let read = index.read(open.read);
-        let mut last = Tried::GaveUp;
+        let mut all = Violations { kept: Vec::new(), count: 0 };
         for &origin in &open.candidates {
             made.push(Choice { op: read.op, key: read.key, origin });
-            last = self.from(made);
+            let tried = self.from(made);
             made.pop();
-            if !matches!(last, Tried::Violated(_)) {
-                return last;
+            match tried {
+                Tried::Violated(more) => all.add(more),
+                other => return other,
             }
         }
-        if open.complete { last } else { Tried::GaveUp }
+        if open.complete { Tried::Violated(all) } else { Tried::GaveUp }
     }
 
     /// Takes for every read the candidate nearest before it: by time where there

@@ -144,7 +144,7 @@ pub static LEVELS: &[LevelRow] = &[
         "generalized snapshot isolation",
         "snapshot isolation with snapshots of the present or the past in real time"),
     row(Level::SessionSnapshotIsolation, "session-snapshot-isolation",
-        &["strong-session-si", "strong-session-snapshot-isolation"],
+        &["session-si", "strong-session-si", "strong-session-snapshot-isolation"],
         "session snapshot isolation",
         "snapshot isolation with snapshots that contain the session's past"),
     row(Level::PrefixConsistentSnapshotIsolation, "prefix-consistent-snapshot-isolation",

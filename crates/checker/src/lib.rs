@@ -19,6 +19,7 @@ pub mod linearizable;
 pub mod lint;
 mod naming;
 pub mod online;
+mod readings;
 pub mod reference;
 mod strong;
 mod verdict;

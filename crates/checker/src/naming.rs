@@ -71,7 +71,7 @@ pub(crate) fn of_cases(cases: Cases) -> Anomaly {
 /// An edge that says "this was overwritten, because a reader had to see it and did not"
 /// hides an anti-dependency. The same cycle begins with that: the reader missed what it had to
 /// see, whose version is later because of the rest of the cycle.
-fn plain(mut cycle: Cycle) -> Cycle {
+pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
     for _ in 0..TURNS_MAX {
         let hidden = cycle.edges.iter().position(|edge| {
             matches!(&edge.reason, Reason::Overwritten { visible, .. } if !visible.is_empty())

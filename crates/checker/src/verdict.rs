@@ -85,8 +85,12 @@ impl fmt::Display for Unknown {
         match self {
             Unknown::Calls { operations } => write!(
                 out,
-                "{operations} operations are neither reads nor writes, so isolation levels say \
-                 nothing about them"
+                "{} neither read nor write, so isolation levels say nothing about it; `isolde \
+                 elle` has models of such operations",
+                match operations {
+                    1 => "one operation is".to_owned(),
+                    count => format!("{count} operations are"),
+                }
             ),
             Unknown::RepeatedValues { reads } => write!(
                 out,

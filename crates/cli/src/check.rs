@@ -285,7 +285,10 @@ fn checked(
     start: Instant,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
-    let (history, format) = input::read(file, &arguments.input, memory_max)?;
+    let (mut history, format) = input::read(file, &arguments.input, memory_max)?;
+    if arguments.without.contains(&Source::Given) {
+        history = history.without_version_orders();
+    }
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();

@@ -6,9 +6,11 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const REQUEST_BYTES_MAX: u64 = 16 << 10;
+/// Connections that are kept without a request.
+const WAITING_MAX: usize = 500;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer.
@@ -40,6 +42,62 @@ pub(crate) fn hosts(address: SocketAddr) -> Vec<String> {
         hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
     }
     hosts
+}
+
+/// Connections that have not asked for anything yet. They cost no thread, so that any number of
+/// idle ones keeps nobody else from an answer.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    streams: Vec<(TcpStream, Instant)>,
+}
+
+impl Waiting {
+    /// Adds a connection; of too many, the one that has waited longest is closed.
+    pub(crate) fn add(&mut self, stream: TcpStream) {
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        if self.streams.len() >= WAITING_MAX {
+            self.streams.remove(0);
+        }
+        self.streams.push((stream, Instant::now()));
+    }
+
+    /// Takes at most so many of those whose request is there. Those that were closed, or have
+    /// waited too long, are given up.
+    pub(crate) fn asking(&mut self, count_max: usize) -> Vec<TcpStream> {
+        let mut asking = Vec::new();
+        for (stream, since) in std::mem::take(&mut self.streams) {
+            match state(&stream) {
+                State::Asks if asking.len() < count_max => asking.push(stream),
+                State::Asks => self.streams.push((stream, since)),
+                State::Waits if since.elapsed() < PATIENCE => self.streams.push((stream, since)),
+                State::Waits | State::Closed => {}
+            }
+        }
+        asking
+    }
+}
+
+enum State {
+    Asks,
+    Waits,
+    Closed,
+}
+
+/// Whether the whole head of a request has come.
+fn state(stream: &TcpStream) -> State {
+    let mut head = [0; REQUEST_BYTES_MAX as usize];
+    match stream.peek(&mut head) {
+        Ok(0) => State::Closed,
+        Ok(length) => {
+            let ends = |end: &[u8]| head[..length].windows(end.len()).any(|it| it == end);
+            let is_whole = length == head.len() || ends(b"\r\n\r\n") || ends(b"\n\n");
+            if is_whole { State::Asks } else { State::Waits }
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => State::Waits,
+        Err(_) => State::Closed,
+    }
 }
 
 /// Reads one request and answers it with what `answer` says for its path, which is decoded.

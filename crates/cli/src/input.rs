@@ -1,6 +1,7 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
+use crate::subject;
 use isolde_history::History;
 use isolde_history::format::{self, Format, ReadOptions};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) struct Arguments {
     pub(crate) initial: Option<u64>,
 }
 
-/// Reads one history, or standard input for `-`.
+/// Reads one history, that of a bundle, or standard input for `-`.
 pub(crate) fn read(
     path: &Path,
     arguments: &Arguments,
@@ -25,7 +26,15 @@ pub(crate) fn read(
 ) -> Result<(History, &'static Format), Failure> {
     let options = ReadOptions { memory_max, initial: arguments.initial };
     let known = arguments.from.as_deref().map(by_name).transpose()?;
-    let input = format::open(path)?;
+    if known.is_none()
+        && let Some(bundled) = subject::bundled(path, options)?
+    {
+        return Ok(bundled);
+    }
+    // The folder of a run stands for what was recorded in it.
+    let log = path.join("history.log");
+    let is_run = path.join("run.json").is_file() && log.is_file();
+    let input = format::open(if is_run { &log } else { path })?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,

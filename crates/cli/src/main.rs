@@ -27,6 +27,7 @@ mod serve;
 mod shrink;
 mod stats;
 mod subject;
+mod terminal;
 mod verify;
 mod watch;
 mod workload;
@@ -42,6 +43,17 @@ use std::process::ExitCode;
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+
+    /// When to use colour: auto (on a terminal, unless `NO_COLOR` is set), always or never
+    #[arg(
+        long = "color",
+        global = true,
+        value_name = "WHEN",
+        help = "When to use colour: auto \
+        (on a terminal, unless NO_COLOR is set), always or never"
+    )]
+    #[arg(value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
+    colour: terminal::Colour,
 }
 
 #[derive(Subcommand)]
@@ -121,6 +133,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    terminal::ask(arguments.colour);
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),

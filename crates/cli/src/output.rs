@@ -1,7 +1,7 @@
 //! Where results go: standard output or a file, as text or JSON.
 
 use crate::exit::Failure;
-use crate::out;
+use crate::{out, terminal};
 use clap::ValueEnum;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -26,6 +26,7 @@ pub(crate) fn write(
         OutputFormat::Text => isolde_report::visible(result),
     };
     match path {
+        None if format == OutputFormat::Text => out(&terminal::dressed(&text)),
         None => out(&text),
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::Write(path.display().to_string(), error.into())),

@@ -63,11 +63,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Err(usage(&format!("{name} has an order of versions already")));
     }
     let database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
-    let past = Past { table: arguments.table.clone(), slot: arguments.slot.clone() };
+    let written = written(&history).map_err(|message| usage(&format!("{name}: {message}")))?;
+    let past = Past {
+        table: arguments.table.clone(),
+        slot: arguments.slot.clone(),
+        written: written.keys().copied().collect(),
+    };
     let told = database.recall(&past).map_err(|error| usage(&error.to_string()))?;
     let versions = told.len();
     let chains = chains(&told);
-    check(&history, &chains).map_err(|message| usage(&format!("{name}: {message}")))?;
+    check(written, &chains).map_err(|message| usage(&format!("{name}: {message}")))?;
     say(&format!("isolde: {} told the order of {versions} versions", database.name()));
     let history = with_orders(&history, &chains, memory_max)?;
     convert::write(&history, &to, arguments.output.as_deref())?;
@@ -79,15 +84,17 @@ type Chains = BTreeMap<u64, Vec<Option<u64>>>;
 
 fn chains(told: &[Installed]) -> Chains {
     let mut chains = Chains::new();
-    for &Installed { key, value } in told {
+    for &Installed { key, value, .. } in told {
         chains.entry(key).or_default().push(value);
     }
     chains
 }
 
-/// Compares what the database told with what the history wrote.
-fn check(history: &History, chains: &Chains) -> Result<(), String> {
-    let mut written: HashMap<(u64, u64), Outcome> = HashMap::new();
+/// How each version ended, by key and value.
+type Written = HashMap<(u64, u64), Outcome>;
+
+fn written(history: &History) -> Result<Written, String> {
+    let mut written = Written::new();
     for txn in history.txns() {
         for id in history.ops_of(txn) {
             let op = history.op(id);
@@ -103,6 +110,11 @@ fn check(history: &History, chains: &Chains) -> Result<(), String> {
             written.insert(pair, history.outcome(txn));
         }
     }
+    Ok(written)
+}
+
+/// Compares what the database told with what the history wrote.
+fn check(mut written: Written, chains: &Chains) -> Result<(), String> {
     let mut foreign = (0, None);
     for (&key, values) in chains {
         for &value in values.iter().flatten() {

@@ -1,7 +1,7 @@
 //! The forms that `--format` and `--report` ask for, and where they go.
 
 use crate::exit::Failure;
-use crate::{out, output};
+use crate::{out, output, terminal};
 use isolde_history::{History, Index};
 use isolde_report::{
     OUTPUTS, Output, Page, Report, Unreadable, to_elle_directory, to_step_summary,
@@ -71,7 +71,10 @@ pub(crate) fn parse_form(name: &str) -> Result<Form, String> {
         (None, "elle") => Err("several files: ask for them with --report elle=DIR".to_owned()),
         (None, _) => {
             let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-            Err(format!("expected one of {}, html, found `{name}`", names.join(", ")))
+            Err(format!(
+                "expected one of {}, html, or elle as --report elle=DIR, found `{name}`",
+                names.join(", ")
+            ))
         }
     }
 }
@@ -148,6 +151,7 @@ impl Form {
         }
         let text = self.joined(&texts, several);
         match path {
+            None if self.is("text") => out(&terminal::dressed(&text)),
             None => out(&text),
             Some(path) => output::write_whole(path, |file| file.write_all(text.as_bytes())),
         }

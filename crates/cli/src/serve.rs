@@ -4,9 +4,9 @@
 //! when they are asked for.
 
 use crate::exit::{Failure, Status};
-use crate::http::{self, Answer};
+use crate::http::{self, Answer, Waiting};
 use crate::run::interruption;
-use crate::subject::{Opening, RUN_FILE, read_json};
+use crate::subject::{HISTORY_FILE, Opening, RUN_FILE, read_json};
 use crate::{input, limits, out, report, say};
 use isolde_report::{RunRow, runs_to_html};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Requests that are answered at the same time; more are turned away.
+/// Requests that are answered at the same time; more wait.
 const AT_ONCE_MAX: usize = 8;
 /// Runs in the list.
 const RUNS_MAX: usize = 10_000;
@@ -55,23 +55,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     say("isolde: serve: Ctrl-C ends it");
     let hosts = http::hosts(address);
     let busy = AtomicUsize::new(0);
+    let mut waiting = Waiting::default();
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
-            let Ok((stream, _)) = listener.accept() else {
-                std::thread::sleep(Duration::from_millis(30));
-                continue;
-            };
-            if busy.fetch_add(1, Ordering::Relaxed) >= AT_ONCE_MAX {
-                // Closed without an answer: the browser asks again.
-                busy.fetch_sub(1, Ordering::Relaxed);
-                continue;
+            while let Ok((stream, _)) = listener.accept() {
+                waiting.add(stream);
             }
-            let (busy, hosts) = (&busy, &hosts);
-            scope.spawn(move || {
-                // A browser that went away wants no answer.
-                let _ = answer(&stream, hosts, arguments);
-                busy.fetch_sub(1, Ordering::Relaxed);
-            });
+            let free = AT_ONCE_MAX.saturating_sub(busy.load(Ordering::Relaxed));
+            let asking = waiting.asking(free);
+            if asking.is_empty() {
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            for stream in asking {
+                busy.fetch_add(1, Ordering::Relaxed);
+                let (busy, hosts) = (&busy, &hosts);
+                scope.spawn(move || {
+                    // A browser that went away wants no answer.
+                    let _ = answer(&stream, hosts, arguments);
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
         }
     });
     Ok(Status::Satisfied)
@@ -97,6 +100,10 @@ fn page(path: &str, arguments: &Arguments) -> Answer {
     else {
         return missing();
     };
+    if let Some(file) = leads_outside(&arguments.folder, &folder) {
+        let message = format!("{file} of this run leads outside of the folder that is served");
+        return Answer::refusal("403 Forbidden", &message);
+    }
     let opening = Opening { input: &arguments.input, limits: &arguments.limits };
     let made = opening.open(&folder).and_then(|subject| report::to_page(&subject, wanted));
     match made {
@@ -105,13 +112,26 @@ fn page(path: &str, arguments: &Arguments) -> Answer {
     }
 }
 
+/// A file of a run that is a link out of the folder of all runs: what is served was put there.
+fn leads_outside(all: &Path, run: &Path) -> Option<&'static str> {
+    let all = all.canonicalize().ok()?;
+    [RUN_FILE, HISTORY_FILE].into_iter().find(|name| {
+        let is_outside = |path: PathBuf| !path.starts_with(&all);
+        run.join(name).canonicalize().is_ok_and(is_outside)
+    })
+}
+
 /// Folders with a finished run, the latest first.
 fn runs(folder: &Path) -> Vec<(String, PathBuf)> {
+    let served = folder.canonicalize().unwrap_or_default();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<(SystemTime, String, PathBuf)> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let path = entry.path();
+            if !path.canonicalize().ok()?.starts_with(&served) {
+                return None;
+            }
             let ended = path.join(RUN_FILE).metadata().ok()?.modified().ok()?;
             Some((ended, name, path))
         })

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::{archive, check, input, limits};
 use isolde::{Check, Limits, applicable_levels};
-use isolde_history::format::{self, Input, ReadOptions};
+use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
 use isolde_report::{Report, refuse_other_schema};
 use serde_json::Value;
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The file of a run's folder that tells about it.
 pub(crate) const RUN_FILE: &str = "run.json";
+/// The file of a run's folder with what was recorded.
+pub(crate) const HISTORY_FILE: &str = "history.log";
 /// The first file of a bundle, by which it is known.
 pub(crate) const MANIFEST: &str = "isolde-bundle.json";
 /// The version of bundles.
@@ -47,11 +49,11 @@ impl Opening<'_> {
         let name = input::name(path);
         if path.is_dir() && path.join(RUN_FILE).is_file() {
             let run = read_json(&path.join(RUN_FILE))?;
-            return self.of_run(run, &path.join("history.log"));
+            return self.of_run(run, &path.join(HISTORY_FILE));
         }
         // A run that was ended from outside has no verdicts yet.
-        if path.is_dir() && path.join("history.log").is_file() {
-            return self.of_history(&path.join("history.log"));
+        if path.is_dir() && path.join(HISTORY_FILE).is_file() {
+            return self.of_history(&path.join(HISTORY_FILE));
         }
         if path.is_file() {
             let start = start_of(path)?;
@@ -62,7 +64,7 @@ impl Opening<'_> {
                 && let Ok(json) = read_json(path)
             {
                 if json.get("report").is_some_and(|it| it.get("levels").is_some()) {
-                    let beside = path.with_file_name("history.log");
+                    let beside = path.with_file_name(HISTORY_FILE);
                     return self.of_run(json, &beside);
                 }
                 if json.get("levels").is_some() && json.get("schema").is_some() {
@@ -119,6 +121,39 @@ impl Opening<'_> {
     }
 
     fn of_bundle(&self, path: &Path, first: &str) -> Result<Subject, Failure> {
+        let bundle = Bundle::open(path, first, self.limits.resources.memory_max())?;
+        let report = bundle.json("report.json")?;
+        refuse_other_schema(&report).map_err(|message| bundle.wrong(message))?;
+        let run = bundle.content(RUN_FILE).map(|_| bundle.json(RUN_FILE)).transpose()?;
+        let history = bundle.history(self.options())?.map(|(history, _)| history);
+        Ok(Subject { report, run, history, source: None })
+    }
+}
+
+/// The history of a bundle, if the file is one.
+pub(crate) fn bundled(
+    path: &Path,
+    options: ReadOptions,
+) -> Result<Option<(History, &'static Format)>, Failure> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let Some(first) = archive::first_name(&start_of(path)?) else { return Ok(None) };
+    let bundle = Bundle::open(path, &first, options.memory_max)?;
+    let history = bundle.history(options)?;
+    let none = || bundle.wrong("it has no history: `isolde report` shows what it has".to_owned());
+    history.ok_or_else(none).map(Some)
+}
+
+/// The files of a bundle.
+struct Bundle {
+    name: String,
+    entries: Vec<archive::Entry>,
+    manifest: Value,
+}
+
+impl Bundle {
+    fn open(path: &Path, first: &str, memory_max: Option<usize>) -> Result<Bundle, Failure> {
         let name = input::name(path);
         let wrong = |message: String| Failure::Read(ReadError::new(&name, message));
         if first != MANIFEST {
@@ -126,9 +161,9 @@ impl Opening<'_> {
                 "expected a bundle of isolde, found an archive that begins with `{first}`"
             )));
         }
-        let bytes_max = self.limits.resources.memory_max().unwrap_or(usize::MAX);
         let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-        let entries = archive::read(file, bytes_max).map_err(|damage| {
+        let read = archive::read(file, memory_max.unwrap_or(usize::MAX));
+        let entries = read.map_err(|damage| {
             wrong(match damage {
                 archive::Damage::CutOff => "the bundle is cut off or damaged; copy it again".into(),
                 archive::Damage::Foreign(what) => {
@@ -137,30 +172,37 @@ impl Opening<'_> {
                 archive::Damage::TooLarge => "the bundle needs more memory than allowed".into(),
             })
         })?;
-        let content = |wanted: &str| entries.iter().find(|it| it.name == wanted);
-        let json = |wanted: &str| -> Result<Value, Failure> {
-            let entry = content(wanted).ok_or_else(|| wrong(format!("it has no {wanted}")))?;
-            serde_json::from_slice(&entry.content)
-                .map_err(|error| wrong(format!("{wanted}: {error}")))
-        };
-        let manifest = json(MANIFEST)?;
-        if manifest["bundle"].as_u64() != Some(BUNDLE) {
-            let found = &manifest["bundle"];
-            return Err(wrong(format!("expected a bundle of version {BUNDLE}, found {found}")));
+        let mut bundle = Bundle { name, entries, manifest: Value::Null };
+        bundle.manifest = bundle.json(MANIFEST)?;
+        if bundle.manifest["bundle"].as_u64() != Some(BUNDLE) {
+            let found = &bundle.manifest["bundle"];
+            let message = format!("expected a bundle of version {BUNDLE}, found {found}");
+            return Err(bundle.wrong(message));
         }
-        let report = json("report.json")?;
-        refuse_other_schema(&report).map_err(wrong)?;
-        let run = content(RUN_FILE).map(|_| json(RUN_FILE)).transpose()?;
-        let history = match manifest["history"].as_str() {
-            None => None,
-            Some(file) => {
-                let entry = content(file).ok_or_else(|| wrong(format!("it has no {file}")))?;
-                let source = Source::from_bytes(format!("{name}/{file}"), &entry.content);
-                let (history, _) = format::read_detected(Input::File(source), self.options())?;
-                Some(history)
-            }
-        };
-        Ok(Subject { report, run, history, source: None })
+        Ok(bundle)
+    }
+
+    fn wrong(&self, message: String) -> Failure {
+        Failure::Read(ReadError::new(&self.name, message))
+    }
+
+    fn content(&self, wanted: &str) -> Option<&[u8]> {
+        let found = self.entries.iter().find(|it| it.name == wanted);
+        found.map(|entry| entry.content.as_slice())
+    }
+
+    fn json(&self, wanted: &str) -> Result<Value, Failure> {
+        let missing = || self.wrong(format!("it has no {wanted}"));
+        let content = self.content(wanted).ok_or_else(missing)?;
+        serde_json::from_slice(content).map_err(|error| self.wrong(format!("{wanted}: {error}")))
+    }
+
+    fn history(&self, options: ReadOptions) -> Result<Option<(History, &'static Format)>, Failure> {
+        let Some(file) = self.manifest["history"].as_str() else { return Ok(None) };
+        let missing = || self.wrong(format!("it has no {file}"));
+        let content = self.content(file).ok_or_else(missing)?;
+        let source = Source::from_bytes(format!("{}/{file}", self.name), content);
+        Ok(Some(format::read_detected(Input::File(source), options)?))
     }
 }
 

@@ -5,6 +5,8 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
+#[cfg(feature = "duckdb")]
+mod duckdb;
 #[cfg(any(feature = "fjall", feature = "redb"))]
 mod embedded;
 mod etcd;
@@ -21,7 +23,7 @@ mod postgres;
 pub mod profiles;
 mod redis;
 mod simulated;
-#[cfg(any(feature = "mongodb", feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "duckdb", feature = "mongodb", feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -67,6 +69,8 @@ pub static TARGETS: &[Target] = &[
     embedded::FJALL,
     #[cfg(feature = "redb")]
     embedded::REDB,
+    #[cfg(feature = "duckdb")]
+    duckdb::TARGET,
     #[cfg(feature = "mongodb")]
     mongodb::TARGET,
     exec::TARGET,

@@ -7,7 +7,7 @@ mod install;
 use install::Needed;
 use isolde_harness::conformance;
 use isolde_harness::{
-    Access, Address, Answer, Database, Evidence, Failure, Needs, Request, RequestKind,
+    Access, Address, Answer, Database, Evidence, Failure, Filter, Needs, Request, RequestKind,
 };
 use mysql::prelude::Queryable;
 
@@ -109,6 +109,42 @@ fn the_binary_log_tells_every_version_in_its_order() {
         [(1, None), (1, Some(14)), (1, Some(large)), (2, Some(large + 1))]
     );
     drop((session, evidence));
+    database.clean_up().expect("tables can be dropped");
+}
+
+#[test]
+fn a_snapshot_sees_what_was_in_the_log_when_it_was_taken() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let mut database = open("mariadb").expect("a private server");
+    let requests = vec![RequestKind::Write, RequestKind::Select, RequestKind::UpdateWhere];
+    let needs = Needs { prefix: "isolde_seen_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    let mut evidence = database.evidence().expect("a log");
+    let connect = || database.connect(0, "repeatable-read-snapshot").expect("a session");
+    let (mut reader, mut writer) = (connect(), connect());
+    let mut write = |key, value| {
+        writer.begin(Access::ReadWrite).expect("a transaction");
+        writer.execute(&Request::Write { key, value }).expect("nobody else writes");
+        writer.commit().expect("nobody else writes");
+    };
+    let filter = Filter::Values { low: 0, high: 99 };
+    write(1, 10);
+    reader.begin(Access::ReadWrite).expect("a transaction");
+    write(2, 11);
+    let found = reader.execute(&Request::Select { filter }).expect("an answer");
+    assert_eq!(found, Answer::Rows(vec![(1, 10)]));
+    let seen = reader.snapshot().expect("it is told");
+    // What changes rows looks at the latest ones, and at no snapshot.
+    let _ = reader.execute(&Request::UpdateWhere { filter, first: 1 << 40 });
+    assert_eq!(reader.snapshot(), None);
+    reader.rollback().ok();
+    assert_eq!(told(&mut *evidence), [(1, Some(10)), (2, Some(11))]);
+    let numbers = evidence.numbers();
+    let sees: Vec<_> = numbers.iter().map(|it| (it.key, it.value, seen.sees(it.number))).collect();
+    assert_eq!(sees, [(1, 10, true), (2, 11, false)]);
+    drop((reader, writer, evidence));
     database.clean_up().expect("tables can be dropped");
 }
 

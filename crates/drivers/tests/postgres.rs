@@ -152,7 +152,7 @@ fn a_slot_tells_of_the_past_and_what_is_missing_for_one_is_told() {
     }
     session.commit().expect("a commit");
     let recall = |slot: Option<&str>| {
-        let past = Past { table: None, slot: slot.map(str::to_owned) };
+        let past = Past { slot: slot.map(str::to_owned), ..Past::default() };
         let told = database.recall(&past)?;
         Ok::<_, Failure>(told.iter().map(|it| (it.key, it.value)).collect::<Vec<_>>())
     };

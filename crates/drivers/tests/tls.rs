@@ -9,11 +9,15 @@ mod install;
 use install::Needed;
 use isolde_harness::{Address, Database, Failure, conformance};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const OPENSSL: Needed = Needed { file: "/usr/bin/openssl", packages: &["openssl"] };
+const POSTGRES: Needed =
+    Needed { file: "/usr/lib/postgresql/*/bin/postgres", packages: &["postgresql"] };
 const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
 const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
 
@@ -177,6 +181,86 @@ fn etcd_is_driven_over_tls() {
     trusts_whom_it_should("etcds", port, &certificates);
     let same = format!("https://{HOST}:{port}{}", certificates.options());
     drop(open(&same).expect("it is called like that too"));
+}
+
+/// The programs of the newest PostgreSQL.
+fn postgres_programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("it is installed").flatten();
+    let folders = versions.map(|version| version.path().join("bin"));
+    folders.filter(|folder| folder.join("postgres").exists()).max().expect("it is installed")
+}
+
+/// A command that does not run as root, which PostgreSQL refuses; all in the folder is its own.
+fn as_postgres(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder);
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if is_root {
+        let accounts = std::fs::read_to_string("/etc/passwd").expect("accounts");
+        let line = accounts.lines().find(|line| line.starts_with("postgres:"));
+        let mut fields = line.expect("its package makes an account").split(':').skip(2);
+        let mut number = || fields.next().expect("a field").parse::<u32>().expect("a number");
+        let (user, group) = (number(), number());
+        let files = std::fs::read_dir(folder).expect("a folder of ours").flatten();
+        for path in files.map(|file| file.path()).chain([folder.to_owned()]) {
+            chown(path, Some(user), Some(group)).expect("root may");
+        }
+        command.uid(user).gid(group);
+    }
+    command
+}
+
+#[test]
+#[cfg(feature = "postgres")]
+fn postgres_is_driven_over_tls() {
+    if !install::is_there(&OPENSSL) || !install::is_there(&POSTGRES) {
+        return;
+    }
+    let certificates = Certificates::new("postgres");
+    let (folder, programs) = (&certificates.0, postgres_programs());
+    let mut create = as_postgres(&programs.join("initdb"), folder);
+    create.args(["-D", "data", "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C"]);
+    assert!(create.output().expect("initdb is there").status.success());
+    // Who is encrypted and has a certificate comes in, nobody else does.
+    std::fs::write(
+        folder.join("data/pg_hba.conf"),
+        "hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n",
+    )
+    .expect("a folder of ours");
+    let port = free_port();
+    let mut serve = as_postgres(&programs.join("postgres"), folder);
+    serve.args(["-D", "data", "-p", &port.to_string()]);
+    for (name, value) in [
+        ("listen_addresses", "127.0.0.1"),
+        ("unix_socket_directories", ""),
+        ("dynamic_shared_memory_type", "mmap"),
+        ("ssl", "on"),
+        ("ssl_cert_file", "../server.crt"),
+        ("ssl_key_file", "../server.key"),
+        ("ssl_ca_file", "../ca.crt"),
+    ] {
+        serve.args(["-c", &format!("{name}={value}")]);
+    }
+    let _server = Running::start(&mut serve, folder);
+    let options = certificates.options();
+    let full = format!("postgres://postgres@{HOST}:{port}/postgres{options}&sslmode=verify-full");
+    wait_for(&full);
+    conformance::conform("pg", &|| open(&full).expect("the server runs"));
+    let refused = |address: &str| conformance::refuses(open(address), "");
+    let hint = "(sslmode verify-ca and verify-full trust the certificates in sslrootcert)";
+    // The certificate has another name for the same server.
+    let number = full.replace(HOST, "127.0.0.1");
+    let message = refused(&number);
+    assert!(message.contains("invalid peer certificate") && message.ends_with(hint), "{message}");
+    drop(open(&number.replace("verify-full", "verify-ca")).expect("the name does not matter"));
+    drop(open(&number.replace("verify-full", "require")).expect("anybody is trusted"));
+    let message = refused(&full.replace("ca.crt", "stranger.crt"));
+    assert!(message.contains("invalid peer certificate: "), "{message}");
+    assert!(message.ends_with(hint), "{message}");
+    let message = refused(&full.replace("verify-full", "disable"));
+    assert!(message.contains("no pg_hba.conf entry"), "{message}");
+    let message = refused(&full.replace(&format!("&{}", certificates.identity()), ""));
+    assert!(message.contains("ertificate"), "{message}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::evidence::{Evidence, Installed};
 use crate::fault::Fault;
 use crate::request::{Answer, Request, RequestKind};
 use isolde_history::Snapshot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -185,6 +185,8 @@ pub struct Past {
     pub table: Option<String>,
     /// What kept the log for us, where that takes something.
     pub slot: Option<String>,
+    /// Keys and values that the history wrote, which tell its table from others.
+    pub written: HashSet<(u64, u64)>,
 }
 
 impl Past {
@@ -196,18 +198,43 @@ impl Past {
         }
     }
 
-    /// Chooses among the versions of tables that may be meant.
+    /// Whether the history wrote all of these versions.
+    fn fits(&self, versions: &[Installed]) -> bool {
+        let written = |it: &Installed| it.value.is_none_or(|value| self.has(it.key, value));
+        versions.iter().all(written)
+    }
+
+    fn has(&self, key: u64, value: u64) -> bool {
+        self.written.contains(&(key, value))
+    }
+
+    /// Chooses among the versions of tables that may be meant: the one of which the history
+    /// wrote all versions.
     pub fn choose(
         &self,
         mut tables: BTreeMap<String, Vec<Installed>>,
     ) -> Result<Vec<Installed>, Failure> {
         if tables.len() > 1 {
-            let names: Vec<&str> = tables.keys().map(String::as_str).collect();
-            return Err(Failure::Refused(format!(
-                "expected one run in the log, found several; name the table of the one you mean \
-                 by --table: {}",
-                names.join(", ")
-            )));
+            let all: Vec<String> = tables.keys().cloned().collect();
+            tables.retain(|_, versions| self.fits(versions));
+            let fitting: Vec<&str> = tables.keys().map(String::as_str).collect();
+            let refused = |found: &str, names: &str| {
+                Failure::Refused(format!(
+                    "expected one run in the log, found several, {found}; name the table of the \
+                     one you mean by --table: {names}"
+                ))
+            };
+            match fitting[..] {
+                [_] => {}
+                [] => {
+                    let found = "and none that wrote what this history did";
+                    return Err(refused(found, &all.join(", ")));
+                }
+                _ => {
+                    let found = "of which these wrote what this history did";
+                    return Err(refused(found, &fitting.join(", ")));
+                }
+            }
         }
         match (tables.pop_first(), &self.table) {
             (Some((_, versions)), _) => Ok(versions),
@@ -395,5 +422,30 @@ mod tests {
         assert_eq!((lists.registers(), lists.lists()), (false, true));
         let registers = needs(&[RequestKind::Range]);
         assert_eq!((registers.registers(), registers.lists()), (true, false));
+    }
+
+    #[test]
+    fn the_table_of_a_history_is_the_one_whose_versions_it_wrote() {
+        let version = |key, value| Installed { key, value: Some(value), number: None };
+        let chosen = |written: &[(u64, u64)]| {
+            let tables = BTreeMap::from([
+                ("isolde_1_registers".to_owned(), vec![version(1, 10), version(1, 11)]),
+                ("isolde_2_registers".to_owned(), vec![version(1, 10), version(1, 12)]),
+            ]);
+            let past = Past { written: written.iter().copied().collect(), ..Past::default() };
+            past.choose(tables).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(chosen(&[(1, 10), (1, 12)]), Ok(vec![version(1, 10), version(1, 12)]));
+        let refusal = |found: &str| {
+            Err(format!(
+                "expected one run in the log, found several, {found}; name the table of the one \
+                 you mean by --table: isolde_1_registers, isolde_2_registers"
+            ))
+        };
+        assert_eq!(chosen(&[(7, 1)]), refusal("and none that wrote what this history did"));
+        assert_eq!(
+            chosen(&[(1, 10), (1, 11), (1, 12)]),
+            refusal("of which these wrote what this history did")
+        );
     }
 }

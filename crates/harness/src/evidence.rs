@@ -18,6 +18,13 @@ pub trait Evidence: Send {
     /// clients work, and afterwards until nothing more is added.
     fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure>;
 
+    /// Numbers of transactions that were found so far and not asked for yet, where snapshots
+    /// name them by what only the log tells. Each stands beside something that its
+    /// transaction wrote.
+    fn numbers(&mut self) -> Vec<Numbered> {
+        Vec::new()
+    }
+
     /// Whether of several versions of one key by one transaction only the last is told. The
     /// others come right before it, as everybody knows who has recorded the transaction.
     fn omits_intermediate(&self) -> bool {
@@ -32,6 +39,20 @@ pub struct Installed {
     pub key: u64,
     /// Its value; `None` if it was removed.
     pub value: Option<u64>,
+    /// The number of its transaction, or of the version where transactions are numbered by
+    /// their last one. Only removals need it: values tell who wrote them.
+    pub number: Option<u64>,
+}
+
+/// The database's number of a committed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The number.
+    pub number: u64,
+    /// A register that it wrote.
+    pub key: u64,
+    /// What it wrote there.
+    pub value: u64,
 }
 
 /// Versions of registers, those of each key in their order.
@@ -39,9 +60,21 @@ pub struct Installed {
 pub struct Versions {
     /// Whether only the last version of each transaction is there.
     finals: bool,
-    of_key: BTreeMap<u64, Vec<Option<u64>>>,
+    of_key: BTreeMap<u64, Vec<Told>>,
+    numbers: Vec<Numbered>,
 }
 
+/// A version of a known key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// With this value.
+    Value(u64),
+    /// Its removal, with the number of who removed it, where known.
+    Removal(Option<u64>),
+}
+
+/// Numbers of transactions on one line of a log.
+const NUMBERS_PER_LINE: usize = 1000;
 /// Between two questions while clients work.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -58,12 +91,14 @@ impl Versions {
             // Asked before the question: what was installed until now is in its answer.
             let was_done = is_done.load(Ordering::Acquire);
             evidence.collect(&mut found)?;
+            versions.numbers.extend(evidence.numbers());
             if found.is_empty() && was_done {
                 return Ok(versions);
             }
             let is_idle = found.is_empty();
-            for Installed { key, value } in found.drain(..) {
-                versions.of_key.entry(key).or_default().push(value);
+            for Installed { key, value, number } in found.drain(..) {
+                let told = value.map_or(Told::Removal(number), Told::Value);
+                versions.of_key.entry(key).or_default().push(told);
             }
             if is_idle {
                 std::thread::park_timeout(PAUSE);
@@ -75,6 +110,9 @@ impl Versions {
     pub(crate) fn write(&self, log: &Log) -> io::Result<()> {
         for (key, values) in &self.of_key {
             log.versions(*key, values, self.finals)?;
+        }
+        for numbers in self.numbers.chunks(NUMBERS_PER_LINE) {
+            log.numbers(numbers)?;
         }
         Ok(())
     }
@@ -100,12 +138,12 @@ mod tests {
     use super::*;
 
     /// Gives one answer after another; with the last one, clients are done.
-    struct Told<'a> {
+    struct Answers<'a> {
         answers: Vec<Result<Vec<Installed>, Failure>>,
         is_done: &'a AtomicBool,
     }
 
-    impl Evidence for Told<'_> {
+    impl Evidence for Answers<'_> {
         fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
             if self.answers.len() <= 1 {
                 self.is_done.store(true, Ordering::Release);
@@ -119,23 +157,29 @@ mod tests {
 
     fn collected(answers: Vec<Result<Vec<Installed>, Failure>>) -> Result<Versions, Failure> {
         let is_done = AtomicBool::new(false);
-        Versions::collected(&mut Told { answers, is_done: &is_done }, &is_done)
+        Versions::collected(&mut Answers { answers, is_done: &is_done }, &is_done)
     }
 
     fn version(key: u64, value: u64) -> Installed {
-        Installed { key, value: Some(value) }
+        Installed { key, value: Some(value), number: None }
     }
 
     #[test]
     fn versions_are_kept_in_the_order_of_their_key() {
-        let removed = Installed { key: 1, value: None };
+        let removed = Installed { key: 1, value: None, number: Some(7) };
         let answers = vec![
             Ok(vec![version(2, 1), version(1, 2)]),
             Ok(Vec::new()),
             Ok(vec![removed, version(2, 3), version(1, 4)]),
         ];
-        let of_key = [(1, vec![Some(2), None, Some(4)]), (2, vec![Some(1), Some(3)])];
-        assert_eq!(collected(answers), Ok(Versions { finals: false, of_key: of_key.into() }));
+        let of_key = [
+            (1, vec![Told::Value(2), Told::Removal(Some(7)), Told::Value(4)]),
+            (2, vec![Told::Value(1), Told::Value(3)]),
+        ];
+        assert_eq!(
+            collected(answers),
+            Ok(Versions { finals: false, of_key: of_key.into(), numbers: Vec::new() })
+        );
     }
 
     #[test]

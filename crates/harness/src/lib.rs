@@ -47,7 +47,7 @@ pub use database::{
     SnapshotPoint, Style,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
-pub use evidence::{Evidence, Installed, VersionCounts, Versions};
+pub use evidence::{Evidence, Installed, Numbered, Told, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use isolde_history::Snapshot;
 

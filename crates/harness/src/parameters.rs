@@ -262,8 +262,8 @@ impl Parameters {
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.validate_clients()?;
         if let TxnKind::Rows(_) = self.kind {
-            let message = "expected a workload of registers or lists, found one of rows: \
-                           the simulated database has none";
+            let message = "expected a workload of registers or lists, found one of rows: drive \
+                           the simulated database with it instead, `isolde run sim://serializable`";
             return Err(ParameterError::new(message));
         }
         if self.kind == TxnKind::ListAppend && !self.isolation.has_one_order() {

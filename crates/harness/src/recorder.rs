@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+mod told;
+
 /// The log of one run.
 pub struct Log {
     path: PathBuf,
@@ -116,25 +118,6 @@ impl Log {
         let mut line = b"event ".to_vec();
         number(&mut line, now.unsigned_abs());
         text(&mut line, what);
-        line.push(b'\n');
-        self.append(&line)
-    }
-
-    /// All versions of a register in the order in which they were installed, as the
-    /// database told it; one without a value is its removal. If they are only the finals,
-    /// those that their own transaction replaced are missing.
-    pub fn versions(&self, key: u64, values: &[Option<u64>], finals: bool) -> io::Result<()> {
-        let mut line = if finals { b"finals ".to_vec() } else { b"versions ".to_vec() };
-        number(&mut line, key);
-        line.push(b' ');
-        for (place, value) in values.iter().enumerate() {
-            if place > 0 {
-                line.push(b',');
-            }
-            if let Some(value) = value {
-                number(&mut line, *value);
-            }
-        }
         line.push(b'\n');
         self.append(&line)
     }

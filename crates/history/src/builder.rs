@@ -6,6 +6,7 @@
 //! transaction and program order, which every later stage relies on.
 
 use crate::error::ReadError;
+use crate::given::settle_numbers;
 use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
     PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
@@ -19,8 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod columns;
+mod told;
 pub(crate) use columns::set;
 use columns::{counting_sort, gather, offsets, pad, permute};
+pub use told::{CONTRADICTING_ORDERS, REPEATED_NUMBER};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
@@ -46,6 +49,8 @@ pub struct HistoryBuilder {
     runs: Vec<(u32, u32)>,
     lists: Lists,
     total: Option<Vec<DraftTxn>>,
+    /// Where each chain of versions stands.
+    chain_positions: Vec<u32>,
     /// Where each snapshot is in the table.
     pub(crate) snapshot_places: HashMap<Snapshot, u32>,
     position: u32,
@@ -304,6 +309,13 @@ impl HistoryBuilder {
     /// Part of a key's version order.
     pub fn version_chain(&mut self, chain: VersionChain) {
         self.columns.orders.versions.push(chain);
+        self.chain_positions.push(self.position);
+    }
+
+    /// Gives each number of a version that no transaction has to the next one that has: some
+    /// databases number versions, and a transaction by its last.
+    pub(crate) fn settle_numbers(&mut self) {
+        settle_numbers(&mut self.columns.orders.versions, &self.columns.snapshots);
     }
 
     /// The order in which the database serialized transactions.
@@ -356,6 +368,22 @@ impl HistoryBuilder {
         })
     }
 
+    /// Who wrote each value of each key so far; of several, the last one.
+    pub(crate) fn writers(&self) -> HashMap<(KeyId, Value), DraftTxn> {
+        let columns = &self.columns;
+        let mut writers = HashMap::new();
+        for (place, &(txn, start)) in self.runs.iter().enumerate() {
+            let end = self.runs.get(place + 1).map_or(columns.kinds.len(), |run| run.1 as usize);
+            for op in start as usize..end {
+                if columns.kinds[op].is_write() {
+                    let write = (columns.op_keys[op], columns.op_values[op]);
+                    writers.insert(write, DraftTxn(txn));
+                }
+            }
+        }
+        writers
+    }
+
     /// How many transactions there are so far.
     pub fn txn_count(&self) -> usize {
         self.txn_sessions.len()
@@ -381,6 +409,8 @@ impl HistoryBuilder {
         columns.initial.reverse();
         let default = columns.initial_default.unwrap_or(Value::NIL);
         columns.initial.retain(|entry| entry.1 != default);
+        told::leave_out_contradicting_orders(columns, &self.chain_positions);
+        told::leave_out_repeated_numbers(columns);
         Ok(History { columns: self.columns })
     }
 

@@ -6,6 +6,7 @@
 //! array of 32-bit ids; nothing is chased through pointers. A [`History`] is
 //! made by a [`HistoryBuilder`](crate::HistoryBuilder) and never changes.
 
+pub use crate::given::{GivenOrders, VersionChain};
 pub use crate::operation::{KeyId, Op, OpId, OpKind, Outcome, SessionId, TxnId};
 use crate::predicate::Predicate;
 use crate::snapshot::SnapshotColumns;
@@ -107,28 +108,8 @@ pub(crate) struct Session {
     pub(crate) origin: Value,
 }
 
-/// Orders that a database revealed about its own execution.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GivenOrders {
-    /// Per key, chains of values in the order they were installed.
-    pub versions: Vec<VersionChain>,
-    /// All committed transactions in the order the database serialized them.
-    pub total: Option<Vec<TxnId>>,
-}
-
-/// A known part of one key's version order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionChain {
-    /// The key.
-    pub key: KeyId,
-    /// Values, first installed first.
-    pub values: Vec<Value>,
-    /// Whether these are all versions of the key.
-    pub complete: bool,
-}
-
 /// Columns that only some histories have are empty when absent.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Columns {
     pub(crate) values: Values,
     pub(crate) keys: Vec<Value>,

@@ -10,6 +10,7 @@ pub mod format;
 mod builder;
 mod condition_sql;
 mod error;
+mod given;
 mod history;
 mod index;
 mod lists;
@@ -18,13 +19,15 @@ mod part;
 mod predicate;
 mod snapshot;
 mod source;
+mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tree;
 mod value;
 
-pub use builder::{DraftTxn, HistoryBuilder};
+pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
 pub use error::{Place, ReadError, excerpt};
+pub use given::Named;
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,
     PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,

@@ -19,6 +19,7 @@
 //! contradiction has an order again.
 
 use crate::builder::{DraftTxn, HistoryBuilder};
+use crate::given::Named;
 use crate::history::{
     History, Interval, KeyId, OpId, OpKind, SessionId, TxnId, TxnTimes, VersionChain,
 };
@@ -394,15 +395,36 @@ impl Maker<'_> {
         let orders = history.orders();
         for chain in &orders.versions {
             let Some(place) = self.keys.iter().position(|&key| key == chain.key) else { continue };
-            let is_kept = |value: &&Value| {
-                let mut written = writes_of(self.index, chain.key, **value).peekable();
-                let initial = history.initial(chain.key) == **value;
-                (initial || written.peek().is_some()) && written.all(|op| self.selection.has(op))
+            let writes_of = |value| writes_of(self.index, chain.key, value).collect();
+            let named = chain.named(history, &writes_of);
+            let open: Vec<Value> = (named.iter().zip(&chain.values))
+                .filter(|entry| *entry.0 == Named::Open)
+                .map(|entry| *entry.1)
+                .collect();
+            // What was open might seem to be told where less is known.
+            let is_kept = |place: usize| {
+                let value = chain.values[place];
+                let initial = history.initial(chain.key) == value;
+                let written = writes_of(value);
+                (initial || !written.is_empty())
+                    && written.iter().all(|&op| self.selection.has(op))
+                    && !open.contains(&value)
             };
-            let values: Vec<Value> = chain.values.iter().filter(is_kept).copied().collect();
+            let kept: Vec<usize> = (0..named.len()).filter(|&place| is_kept(place)).collect();
+            let number = |(new, place): (u32, &usize)| {
+                let at = chain.numbers.binary_search_by_key(&(*place as u32), |it| it.0).ok()?;
+                Some((new, chain.numbers[at].1))
+            };
+            let numbers = (0..).zip(&kept).filter_map(number).collect();
+            let values: Vec<Value> = kept.into_iter().map(|place| chain.values[place]).collect();
             let values = values.into_iter().map(|value| self.value(value)).collect();
             let key = KeyId(place as u32);
-            self.builder.version_chain(VersionChain { key, values, complete: chain.complete });
+            self.builder.version_chain(VersionChain {
+                key,
+                values,
+                numbers,
+                complete: chain.complete,
+            });
         }
         if let Some(total) = &orders.total {
             let order = total.iter().filter_map(|txn| self.drafts.get(txn).copied()).collect();

@@ -37,7 +37,7 @@ pub(crate) const NO_NUMBER: u64 = u64::MAX;
 pub(crate) const NO_SNAPSHOT: u32 = u32::MAX;
 
 /// The columns of a history that snapshots need; empty where absent.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SnapshotColumns {
     /// By transaction.
     pub(crate) numbers: Vec<u64>,
@@ -116,6 +116,8 @@ impl HistoryBuilder {
     }
 
     fn snapshot(&mut self, mut snapshot: Snapshot) -> u32 {
+        // What lies beyond the bound is not seen anyway.
+        snapshot.except.retain(|&number| number < snapshot.below);
         snapshot.except.sort_unstable();
         snapshot.except.dedup();
         let table = &mut self.columns.snapshots.table;

@@ -72,9 +72,10 @@ pub(crate) fn title(scenario: &Scenario) -> String {
 }
 
 fn left_out(scenario: &Scenario, lines: &mut Vec<String>) {
-    if scenario.cases_left_out > 0 {
-        lines
-            .push(format!("and {} more cases, which the certificate has", scenario.cases_left_out));
+    match scenario.cases_left_out {
+        0 => {}
+        1 => lines.push("and one more case, not shown here".to_owned()),
+        count => lines.push(format!("and {count} more cases, not shown here")),
     }
 }
 
@@ -82,11 +83,20 @@ fn sentence(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}.") }
 }
 
-/// The edges of a cycle, each after the derived orders that it needs.
+/// Lines that tell what one step of the short form follows from; long derivations are cut.
+const SHORT_DERIVATION_MAX: usize = 6;
+
+/// The edges of a cycle, each with what it follows from.
 fn steps(scenario: &Scenario, edges: &[ScenarioEdge], lines: &mut Vec<String>) {
     for edge in edges {
         lines.push(told(scenario, edge));
-        lines.extend(edge.because.iter().map(|reason| format!("  for {}", told(scenario, reason))));
+        let mut why = Vec::new();
+        derivation(scenario, &edge.because, "  ", &mut why);
+        if why.len() > SHORT_DERIVATION_MAX {
+            why.truncate(SHORT_DERIVATION_MAX - 1);
+            why.push("  and so on; `isolde explain` tells the rest".to_owned());
+        }
+        lines.extend(why);
     }
 }
 

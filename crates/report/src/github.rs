@@ -2,6 +2,7 @@
 //!
 //! The step summary beside them is the Markdown of [`crate::markdown`].
 
+use crate::prose::safe;
 use crate::scenario::{Scenario, ScenarioOp};
 use crate::{Report, Unreadable};
 use std::fmt::Write;
@@ -12,7 +13,7 @@ pub(crate) fn to_annotations(report: &Report) -> String {
     for counterexample in report.counterexamples() {
         let (file, line) = place(&report.file, counterexample.scenario);
         let title = format!("not {}: {}", counterexample.levels[0], counterexample.title);
-        write!(out, "::error file={}", property(&file)).expect("a string grows");
+        write!(out, "::error file={}", file_name(&file)).expect("a string grows");
         if let Some(line) = line {
             write!(out, ",line={line}").expect("a string grows");
         }
@@ -22,20 +23,20 @@ pub(crate) fn to_annotations(report: &Report) -> String {
     for level in report.levels.iter().filter(|level| level.verdict == "unknown") {
         let reason = level.reason.as_deref().unwrap_or("");
         let title = format!("{} is not decided", level.level);
-        let (file, title) = (property(&report.file), property(&title));
+        let (file, title) = (file_name(&report.file), property(&title));
         writeln!(out, "::warning file={file},title={title}::{}", data(reason))
             .expect("a string grows");
     }
     let holds = report.strongest.join(", ");
     let holds = if holds.is_empty() { "no level".to_owned() } else { holds };
-    writeln!(out, "::notice file={},title=holds::{}", property(&report.file), data(&holds))
+    writeln!(out, "::notice file={},title=holds::{}", file_name(&report.file), data(&holds))
         .expect("a string grows");
     out
 }
 
 /// The annotation of a history that could not be read.
 pub(crate) fn unreadable(it: &Unreadable) -> String {
-    format!("::error file={},title=not read::{}\n", property(&it.file), data(&it.error))
+    format!("::error file={},title=not read::{}\n", file_name(&it.file), data(&it.error))
 }
 
 /// The file and line of the first operation that a violation rests on.
@@ -44,7 +45,7 @@ fn place(file: &str, scenario: &Scenario) -> (String, Option<u32>) {
     let Some(op) = ops.find(|op| op.involved) else { return (file.to_owned(), None) };
     let Some((name, line)) = line_of(op) else { return (file.to_owned(), None) };
     // A history of several files names the one that a session stands in.
-    if file.rsplit('/').next() == Some(name) {
+    if file.rsplit('/').next().is_some_and(|last| safe(last) == name) {
         return (file.to_owned(), Some(line));
     }
     (format!("{}/{name}", file.trim_end_matches('/')), Some(line))
@@ -61,6 +62,11 @@ fn data(text: &str) -> String {
     visible.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
+/// The name of a file, on one line whatever it has in it.
+fn file_name(name: &str) -> String {
+    property(&safe(name))
+}
+
 /// A property of an annotation.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
@@ -74,5 +80,6 @@ mod tests {
     fn no_text_can_end_its_annotation() {
         assert_eq!(data("a\n::error::b 100%"), "a%0A::error::b 100%25");
         assert_eq!(property("a:b,c"), "a%3Ab%2Cc");
+        assert_eq!(file_name("a\n\u{1b}[31m:b"), "a\\u{a}\\u{1b}[31m%3Ab");
     }
 }

@@ -1,9 +1,33 @@
 //! What became of the serialization order that came with a history, in words.
 
 use crate::prose::Prose;
-use isolde::{Axiom, Clash, Contradiction, INITIAL, replay, timestamps};
-use isolde_history::{Index, TxnId};
+use isolde::{Axiom, Clash, Contradiction, INITIAL, Options, replay, timestamps};
+use isolde_history::{History, Index, KeyId, TxnId};
 use serde::Serialize;
+
+/// What a database told that verdicts rest on, in words.
+pub(crate) fn evidence(history: &History, options: Options) -> Vec<String> {
+    let mut evidence = Vec::new();
+    let orders = &history.orders().versions;
+    if !orders.is_empty() && options.sources.given {
+        let mut keys: Vec<KeyId> = orders.iter().map(|chain| chain.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let complete = orders.iter().filter(|chain| chain.complete).count();
+        let all = if complete == keys.len() { "complete" } else { "partial" };
+        let keys = crate::terminal::counted(keys.len(), "key");
+        evidence.push(format!("{all} version orders of {keys}"));
+    }
+    let has_snapshot = |txn: &TxnId| {
+        history.txn_snapshot(*txn).is_some()
+            || history.ops_of(*txn).any(|op| history.op_snapshot(op).is_some())
+    };
+    if history.has_snapshots() {
+        let txns = history.txns().filter(has_snapshot).count();
+        evidence.push(format!("snapshots of {}", crate::terminal::counted(txns, "transaction")));
+    }
+    evidence
+}
 
 /// Whether the serialization order that a database gave explains what clients saw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,6 +4,7 @@
 //! level that holds.
 
 use crate::escape::xml;
+use crate::prose::safe;
 use crate::{LevelReport, Report, Unreadable};
 use std::fmt::Write;
 
@@ -19,7 +20,7 @@ pub(crate) fn to_suite(report: &Report) -> String {
     let mut out = format!(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" \
          time=\"{seconds:.3}\">\n",
-        xml(&report.file),
+        xml(&safe(&report.file)),
         report.levels.len(),
         count("violated"),
         count("unknown"),
@@ -33,7 +34,7 @@ pub(crate) fn to_suite(report: &Report) -> String {
 
 /// The suite of a history that could not be read.
 pub(crate) fn unreadable(it: &Unreadable) -> String {
-    let (file, error) = (xml(&it.file), xml(&it.error));
+    let (file, error) = (xml(&safe(&it.file)), xml(&it.error));
     format!(
         "  <testsuite name=\"{file}\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" \
          time=\"0.000\">\n    <testcase name=\"reading\" classname=\"{file}\" time=\"0.000\">\n      \
@@ -46,7 +47,7 @@ fn case(out: &mut String, report: &Report, level: &LevelReport) {
         out,
         "    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3}\"",
         level.level,
-        xml(&report.file),
+        xml(&safe(&report.file)),
         level.seconds
     )
     .expect("a string grows");

@@ -4,6 +4,7 @@ mod argument;
 mod counterexample;
 mod dot;
 mod drawing;
+mod dress;
 mod elle_directory;
 mod escape;
 mod github;
@@ -26,6 +27,7 @@ mod stats_text;
 mod svg;
 mod terminal;
 
+pub use dress::Dress;
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
 pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};
@@ -66,6 +68,10 @@ pub struct Report {
     pub format: String,
     /// How large the history is.
     pub history: Size,
+    /// What a database told of its own execution that verdicts rest on, beside what clients
+    /// saw.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
     /// The verdicts, from weak to strong.
     #[serde(serialize_with = "json::as_map")]
     pub levels: Vec<LevelReport>,
@@ -116,6 +122,9 @@ pub struct NoteReport {
     pub meaning: &'static str,
     /// What to do about it.
     pub advice: &'static str,
+    /// A place where it applies, if there is one in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
 }
 
 /// How large a history is.
@@ -220,26 +229,30 @@ impl Report {
         }
         // Only what holds can hold for want of a test.
         let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-        let mut rules = if holds { vacuity(history, index) } else { Vec::new() };
-        rules.extend(wrongly_told(history, index));
-        let note = |rule: &'static Rule| NoteReport {
+        let rules = if holds { vacuity(history, index) } else { Vec::new() };
+        let note = |rule: &'static Rule, example| NoteReport {
             name: rule.name,
             meaning: rule.meaning,
             advice: rule.advice,
+            example,
         };
+        let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
+        let told = wrongly_told(history, index).into_iter();
+        notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             file: file.to_owned(),
             format: format.to_owned(),
             history: Size::of(history),
+            evidence: given::evidence(history, options),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order: GivenOrderReport::new(&prose, index),
             timestamps: TimestampsReport::new(&prose, index),
             levels,
             remarks,
-            notes: rules.into_iter().map(note).collect(),
+            notes,
         }
     }
 

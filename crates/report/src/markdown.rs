@@ -45,8 +45,11 @@ pub(crate) fn to_markdown(report: &Report) -> String {
         violation(&mut out, &counterexample);
     }
     for note in &report.notes {
-        writeln!(out, "\n> **Note:** {} {}", markdown(note.meaning), markdown(note.advice))
-            .expect("a string grows");
+        write!(out, "\n> **Note:** {} ", markdown(note.meaning)).expect("a string grows");
+        if let Some(example) = &note.example {
+            write!(out, "Such as: {} ", markdown(example)).expect("a string grows");
+        }
+        writeln!(out, "{}", markdown(note.advice)).expect("a string grows");
     }
     out
 }

@@ -47,10 +47,11 @@ impl<'a> Prose<'a> {
             OpKind::ReadList => format!("{name} = {}", self.list(op)),
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.history.predicate(op);
-                match predicate.rows.iter().find(|row| row.key == key) {
-                    Some(row) => format!("{name} = {}", self.value(row.value)),
-                    None => name,
-                }
+                // A database that is wrong may return a row twice.
+                let rows = predicate.rows.iter().filter(|row| row.key == key);
+                let rows: Vec<String> =
+                    rows.map(|row| format!("{name} = {}", self.value(row.value))).collect();
+                if rows.is_empty() { name } else { rows.join(" and ") }
             }
             OpKind::ReadOther => format!("{name} other than {}", self.value(it.value)),
             OpKind::Delete if it.value == Value::NIL => format!("{name} deleted"),
@@ -237,11 +238,45 @@ fn against_program(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
     }
 }
 
+/// A result that fits its condition, and not the snapshot that the database told.
+fn mismatched_snapshot(prose: &Prose<'_>, key: KeyId, read: OpId) -> Option<String> {
+    let history = prose.history;
+    let predicate = history.predicate(read);
+    let condition = predicate.display(history.values());
+    let (reader, at) = (prose.txn(history.txn_of(read)), prose.at(read));
+    if predicate.aggregate.is_some() {
+        return Some(format!(
+            "{reader} found {condition}, which the rows of the snapshot that the database told do not \
+             give {at}"
+        ));
+    }
+    let Some(row) = predicate.rows.iter().find(|row| row.key == key) else {
+        let name = prose.key(key);
+        return Some(format!(
+            "{reader} selected rows with {condition} and did not return {name}, which meets it in the \
+             snapshot that the database told {at}"
+        ));
+    };
+    let holds = predicate.condition.holds(history.values(), history.key_name(key), row.value, &[]);
+    let content = prose.content(read, key);
+    (holds == Some(row.matched)).then(|| {
+        format!(
+            "{reader} selected rows with {condition} and saw {content}, which is not the version in \
+             the snapshot that the database told {at}"
+        )
+    })
+}
+
 fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     let predicate = prose.history.predicate(read);
     let condition = predicate.display(prose.history.values());
     let reader = prose.txn(prose.history.txn_of(read));
     let row = predicate.rows.iter().find(|row| row.key == key);
+    if prose.history.snapshot(prose.history.txn_of(read), read).is_some()
+        && let Some(told) = mismatched_snapshot(prose, key, read)
+    {
+        return told;
+    }
     if predicate.aggregate.is_some() {
         let at = prose.at(read);
         return format!("{reader} found {condition}, which the rows that it saw do not give {at}");

@@ -45,10 +45,16 @@ pub(crate) fn explain(prose: &Prose<'_>, kind: AnomalyKind, ops: &[OpId]) -> Str
 fn unexplained(prose: &Prose<'_>, ops: &[OpId]) -> String {
     let done = |op: &OpId| format!("{} {}", did(prose, *op), prose.at(*op));
     let Some((first, beside)) = ops.split_first() else { return String::new() };
-    let mut lines =
-        vec![format!("no order of this and all before it explains that {}", done(first))];
+    // Of calls nothing is left out, and those that had ended are too many to tell.
+    let is_all = prose.history.op(*first).kind != OpKind::Call;
+    let (what, others) = if is_all {
+        ("no order explains that", "beside it, in any order that their times allow:")
+    } else {
+        ("no order of this and all before it explains that", "meanwhile open, in any order:")
+    };
+    let mut lines = vec![format!("{what} {}", done(first))];
     if !beside.is_empty() {
-        lines.push("meanwhile open, in any order:".to_owned());
+        lines.push(others.to_owned());
         lines.extend(beside.iter().map(|op| format!("  {}", done(op))));
     }
     lines.join("\n")

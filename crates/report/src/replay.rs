@@ -8,11 +8,14 @@
 //! Keys and values that are not plain are replaced by stand-ins: nothing of a history may end a
 //! string of SQL, whatever the dialect.
 
+mod conditions;
+
 use crate::counterexample::Counterexample;
 use crate::drawing::operation;
 use crate::escape::visible;
 use crate::scenario::{EdgeKind, OpRef, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
-use std::collections::BTreeMap;
+use conditions::{Keys, Selection};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const TABLE: &str = "isolde_replay";
@@ -29,8 +32,9 @@ pub(crate) fn to_replay(counterexamples: &[Counterexample<'_>]) -> String {
 /// The script of one violation.
 pub(crate) fn of(counterexample: &Counterexample<'_>) -> String {
     let scenario = counterexample.scenario;
-    let mut words = Words::default();
-    let steps = ordered(scenario);
+    let mut words = Words::new(scenario);
+    let steps = ordered(scenario, words.keys);
+    let first = initial(scenario, &mut words);
     let lines: Vec<(usize, String)> = (steps.iter().enumerate())
         .map(|(place, step)| (step.txn, statement(scenario, step, place + 1, &mut words)))
         .collect();
@@ -38,9 +42,10 @@ pub(crate) fn of(counterexample: &Counterexample<'_>) -> String {
     comment(&mut out, &scenario.summary);
     out.push_str("-- Prepare once:\n");
     let kind = if words.has_text { "VARCHAR(200)" } else { "BIGINT" };
-    writeln!(out, "CREATE TABLE {TABLE} (k VARCHAR(100) PRIMARY KEY, v {kind});")
+    let key_kind = if words.keys == Keys::Numbers { "BIGINT" } else { "VARCHAR(100)" };
+    writeln!(out, "CREATE TABLE {TABLE} (k {key_kind} PRIMARY KEY, v {kind});")
         .expect("a string grows");
-    for (key, value) in initial(scenario, &mut words) {
+    for (key, value) in first {
         writeln!(out, "INSERT INTO {TABLE} (k, v) VALUES ({key}, {value});")
             .expect("a string grows");
     }
@@ -91,12 +96,14 @@ struct Step {
 }
 
 /// All steps of the real transactions, in the order in which they are typed.
-fn ordered(scenario: &Scenario) -> Vec<Step> {
+fn ordered(scenario: &Scenario, keys: Keys) -> Vec<Step> {
     let mut steps = Vec::new();
     for (txn, it) in scenario.transactions.iter().enumerate() {
         if !it.session.is_empty() {
             steps.push(Step { txn, act: Act::Begin });
-            steps.extend((0..it.operations.len()).map(|op| Step { txn, act: Act::Op(op) }));
+            let covered = conditions::covered(it, keys);
+            let ops = (0..it.operations.len()).filter(|&op| !covered[op]);
+            steps.extend(ops.map(|op| Step { txn, act: Act::Op(op) }));
             steps.push(Step { txn, act: Act::End });
         }
     }
@@ -199,8 +206,9 @@ fn statement(scenario: &Scenario, step: &Step, number: usize, words: &mut Words)
             _ => ("COMMIT;".to_owned(), String::new()),
         },
         Act::Op(op) => {
+            let sql = by_condition(txn, op, words);
             let op = &txn.operations[op];
-            let sql = sql(op, words);
+            let sql = sql.unwrap_or_else(|| self::sql(op, words));
             let saw = if reads(op) { format!("saw {}", saw(op)) } else { String::new() };
             let place = if op.involved { format!(" ({})", op.place) } else { String::new() };
             (sql, format!("{saw}{place}").trim_start().to_owned())
@@ -212,13 +220,38 @@ fn statement(scenario: &Scenario, step: &Step, number: usize, words: &mut Words)
     format!("/* {number:>2} */ {sql}{}", remark.replace("*/", "* /"))
 }
 
+/// The statement of an operation by condition, if there is one.
+fn by_condition(txn: &ScenarioTxn, place: usize, words: &mut Words) -> Option<String> {
+    let op = &txn.operations[place];
+    let selection = Selection::parse(&op.value, words.keys)?;
+    match op.kind.as_str() {
+        "predicate-read" => Some(selection.select()),
+        "predicate-update" => {
+            let writes: Vec<(String, Option<String>)> = (conditions::writes_of(txn, place).iter())
+                .map(|write| {
+                    let key = words.key(write.key.as_deref().unwrap_or(""));
+                    (key, (write.kind == "write").then(|| words.value(&write.value)))
+                })
+                .collect();
+            let is_told = !writes.is_empty();
+            let change = is_told.then(|| selection.change(&writes)).flatten();
+            Some(change.unwrap_or_else(|| selection.select()))
+        }
+        _ => None,
+    }
+}
+
 fn saw(op: &ScenarioOp) -> String {
     if op.key.is_none() { operation(op) } else { op.value.clone() }
 }
 
 fn sql(op: &ScenarioOp, words: &mut Words) -> String {
-    let key = words.literal(op.key.as_deref().unwrap_or(""));
+    let key = words.key(op.key.as_deref().unwrap_or(""));
     match op.kind.as_str() {
+        "write" | "insert" if words.makes_row(op) => {
+            let value = words.value(&op.value);
+            format!("INSERT INTO {TABLE} (k, v) VALUES ({key}, {value});")
+        }
         "read" | "read-list" | "read-other" => format!("SELECT v FROM {TABLE} WHERE k = {key};"),
         "write" => format!("UPDATE {TABLE} SET v = {} WHERE k = {key};", words.value(&op.value)),
         "append" => {
@@ -230,7 +263,12 @@ fn sql(op: &ScenarioOp, words: &mut Words) -> String {
             let value = words.value(&op.value);
             format!("INSERT INTO {TABLE} (k, v) VALUES ({key}, {value});")
         }
-        "delete" => format!("DELETE FROM {TABLE} WHERE k = {key};"),
+        "delete" => {
+            if let Some(rows) = &mut words.rows {
+                rows.remove(op.key.as_deref().unwrap_or(""));
+            }
+            format!("DELETE FROM {TABLE} WHERE k = {key};")
+        }
         "predicate-read" | "predicate-update" => {
             let condition = op.value.replace('\n', " ");
             format!("SELECT k, v FROM {TABLE}; -- those with {}", visible(&condition))
@@ -260,8 +298,22 @@ fn initial(scenario: &Scenario, words: &mut Words) -> Vec<(String, String)> {
             keys.insert(key, Some(&op.value));
         }
     }
-    let kept = keys.into_iter().filter(|(key, _)| !inserted.contains(key));
-    kept.map(|(key, value)| (words.literal(key), words.value(value.unwrap_or("nil")))).collect()
+    let rows = scenario.transactions.iter().flat_map(|txn| &txn.operations).flat_map(|it| &it.rows);
+    for row in rows.filter(|row| row.value != "?") {
+        if !written.contains(&(row.key.as_str(), row.value.as_str())) {
+            keys.insert(&row.key, Some(&row.value));
+        }
+    }
+    let mut kept: Vec<(&str, &str)> = (keys.into_iter())
+        .map(|(key, value)| (key, value.unwrap_or("nil")))
+        .filter(|(key, _)| !inserted.contains(key))
+        .collect();
+    // A row without a value is a row to a condition.
+    if let Some(rows) = &mut words.rows {
+        kept.retain(|(_, value)| *value != "nil");
+        rows.extend(kept.iter().map(|(key, _)| (*key).to_owned()));
+    }
+    kept.into_iter().map(|(key, value)| (words.key(key), words.value(value))).collect()
 }
 
 fn sessions(scenario: &Scenario) -> Vec<&str> {
@@ -305,10 +357,36 @@ fn comment(out: &mut String, text: &str) {
 struct Words {
     /// Whether values are more than numbers.
     has_text: bool,
+    keys: Keys,
+    /// The rows that exist so far, where conditions make a difference between none and nil.
+    rows: Option<BTreeSet<String>>,
     stand_ins: BTreeMap<String, String>,
 }
 
 impl Words {
+    fn new(scenario: &Scenario) -> Words {
+        let ops = || scenario.transactions.iter().flat_map(|txn| &txn.operations);
+        let has_conditions = ops().any(|op| op.kind.starts_with("predicate"));
+        let keys = ops().filter_map(|op| op.key.as_deref());
+        let mut keys = keys.chain(ops().flat_map(|op| &op.rows).map(|row| row.key.as_str()));
+        let are_numbers = has_conditions && keys.all(|key| key.parse::<i64>().is_ok());
+        Words {
+            keys: if are_numbers { Keys::Numbers } else { Keys::Text },
+            rows: has_conditions.then(BTreeSet::new),
+            ..Words::default()
+        }
+    }
+
+    /// Whether an operation makes a row that was not there, and notes what it does.
+    fn makes_row(&mut self, op: &ScenarioOp) -> bool {
+        let Some(rows) = &mut self.rows else { return false };
+        rows.insert(op.key.clone().unwrap_or_default())
+    }
+
+    fn key(&mut self, key: &str) -> String {
+        if self.keys == Keys::Numbers { key.to_owned() } else { self.literal(key) }
+    }
+
     fn value(&mut self, value: &str) -> String {
         if value == "nil" || value == "?" {
             return "NULL".to_owned();

@@ -57,6 +57,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     }
     for note in &report.notes {
         line(&mut out, format_args!("\nnote: {} ({})", note.meaning, note.name));
+        if let Some(example) = &note.example {
+            line(&mut out, format_args!("  such as: {}", safe(example)));
+        }
         line(&mut out, format_args!("  to do: {}", note.advice));
     }
     out.push('\n');
@@ -93,10 +96,13 @@ fn head(out: &mut String, report: &Report) {
             report.format
         ),
     );
+    if !report.evidence.is_empty() {
+        line(out, format_args!("judged with {}\n", report.evidence.join("; ")));
+    }
 }
 
 /// So many of something.
-fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -135,9 +141,9 @@ fn show_violation<'a>(
 /// What a level's verdict without given version orders means beside the one with them.
 fn without_given(verdict: &str) -> &'static str {
     match verdict {
-        "satisfied" => "only under the given version orders: satisfied without them",
-        "violated" => "without the given version orders too",
-        _ => "not decided without the given version orders",
+        "satisfied" => "only by what the database told: satisfied without it",
+        "violated" => "without what the database told too",
+        _ => "not decided without what the database told",
     }
 }
 
@@ -242,9 +248,20 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
         }
     }
     if out.is_empty() {
-        let unknown = report.levels.iter().any(|level| level.verdict == "unknown");
-        let nothing =
-            if unknown { "nothing was found to be violated" } else { "nothing is violated" };
+        let unknown: Vec<&LevelReport> =
+            report.levels.iter().filter(|level| level.verdict == "unknown").collect();
+        let nothing = match unknown.first() {
+            None => "nothing is violated".to_owned(),
+            Some(first) => format!(
+                "nothing was found to be violated, but {} not decided: {}",
+                if unknown.len() == 1 {
+                    format!("{} was", first.level)
+                } else {
+                    format!("{} levels were", unknown.len())
+                },
+                first.reason.as_deref().unwrap_or("it is not known why")
+            ),
+        };
         line(&mut out, format_args!("{}: {nothing}", safe(&report.file)));
     }
     out

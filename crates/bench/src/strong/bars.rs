@@ -4,7 +4,7 @@ use super::workload::{BINARY, SERIALIZABLE, TIMED, Workload};
 use super::{Bench, ending, names};
 use crate::measure::Usage;
 use crate::peers::{
-    BLINDW_SERIALIZABLE, BLINDW_SNAPSHOT, BLINDW_STRICT, GENERAL_RW_SERIALIZABLE,
+    BLINDW_SERIALIZABLE, BLINDW_SNAPSHOT, BLINDW_STRICT, Clock, GENERAL_RW_SERIALIZABLE,
     GENERAL_RW_SNAPSHOT, GENERAL_WH, LIST_APPEND, MINI_STRICT, POLYSI, Peer,
 };
 use crate::workspace::line;
@@ -26,11 +26,19 @@ enum Bar {
 }
 
 impl Bar {
-    /// CPU seconds and MiB.
+    /// Seconds and MiB.
     fn most(self) -> (f64, f64) {
         match self {
-            Bar::Part { of, cpu, peak } => (of.cpu / cpu, of.peak / peak),
+            Bar::Part { of, cpu, peak } => (of.seconds / cpu, of.peak / peak),
             Bar::Absolute { cpu, peak } => (cpu, peak),
+        }
+    }
+
+    /// What of a check is compared with the bar's seconds.
+    fn seconds(self, usage: Usage) -> f64 {
+        match self {
+            Bar::Part { of: Peer { clock: Clock::Wall, .. }, .. } => usage.wall,
+            _ => usage.cpu,
         }
     }
 }
@@ -138,11 +146,12 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
         "Serializability is checked of histories generated at it, snapshot isolation of those at it or \
          above. VeriStrong was not measured for snapshot isolation of GeneralWH and PolySI; its figure \
          for serializability stands in, which was smaller wherever there are both. `met` compares \
-         CPU seconds and memory with the bar.\n",
+         CPU seconds and memory with the bar; adya's seconds are known of the wall clock alone, so \
+         there it is wall seconds that are compared.\n",
     );
     line(
         text,
-        "| history | file | level | CPU s | wall s | peak MiB | other checker | its CPU s | its MiB | bar CPU s | bar MiB | met |",
+        "| history | file | level | CPU s | wall s | peak MiB | other checker | its s | its MiB | bar s | bar MiB | met |",
     );
     line(text, "|---|---|---|---:|---:|---:|---|---:|---:|---:|---:|---|");
     for row in rows() {
@@ -166,17 +175,17 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
 
 /// The cells of the other checker and the bar.
 fn allowed(bar: Bar) -> String {
-    let (cpu, peak) = bar.most();
+    let (seconds, peak) = bar.most();
     let other = match bar {
-        Bar::Part { of, .. } => format!(" {} | {} | {:.0} |", of.name, of.cpu, of.peak),
+        Bar::Part { of, .. } => format!(" {} | {} | {:.0} |", of.name, of.seconds, of.peak),
         Bar::Absolute { .. } => " | | |".into(),
     };
-    format!("{other} {cpu:.3} | {peak:.0} |")
+    format!("{other} {seconds:.3} | {peak:.0} |")
 }
 
 fn met(bar: Bar, usage: Usage) -> &'static str {
-    let (cpu, peak) = bar.most();
-    match (usage.cpu <= cpu, usage.peak <= peak) {
+    let (seconds, peak) = bar.most();
+    match (bar.seconds(usage) <= seconds, usage.peak <= peak) {
         (true, true) => "yes",
         (false, true) => "no: time",
         (true, false) => "no: memory",
@@ -197,6 +206,9 @@ mod tests {
         assert_eq!(met(bar, usage(0.086, 84.0)), "no: time");
         assert_eq!(met(bar, usage(0.085, 85.0)), "no: memory");
         assert_eq!(met(bar, usage(0.086, 85.0)), "no: time and memory");
+        let of = Peer { clock: Clock::Wall, ..BLINDW_SNAPSHOT };
+        let bar = Bar::Part { of, cpu: 500.0, peak: 20.0 };
+        assert_eq!(met(bar, Usage { cpu: 0.086, wall: 0.085, peak: 84.0 }), "yes");
     }
 
     #[test]

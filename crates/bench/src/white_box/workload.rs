@@ -280,7 +280,12 @@ impl<'a> Generator<'a> {
             let kept: Vec<u64> = numbers.into_iter().filter(|_| self.below(100) < share).collect();
             let values = kept.into_iter().map(|number| self.value(number)).collect();
             let key = self.key(key);
-            self.builder.version_chain(VersionChain { key, values, complete: share == 100 });
+            self.builder.version_chain(VersionChain {
+                key,
+                values,
+                numbers: Vec::new(),
+                complete: share == 100,
+            });
         }
     }
 }

@@ -14,8 +14,10 @@
 //! reader began; and likewise for changes after it. For this the versions of the key must have
 //! one order: by what the database said, and by who read a version and replaced it.
 
+use super::aggregate;
 use super::derivation::{Prover, expect_edge};
-use super::facts::{Facts, Origin, Sole};
+use super::facts::{Facts, Origin, Read, Seen, Sole};
+use super::versions::given_writes;
 use crate::level::{Meaning, Reads, Rows};
 use crate::proof::{Node, Step};
 use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
@@ -64,6 +66,34 @@ impl<'a> Looked<'a> {
         Some(Looked { history, txn, op, predicate, key, listed, own })
     }
 
+    /// The read of the version that the operation saw of the key, if it can be taken for one:
+    /// in an order that fits what was found, the last version when the reader began is one
+    /// that fits too.
+    pub(super) fn as_read(&self, facts: &Facts<'a>) -> Option<Read<'a>> {
+        let is_item = matches!(self.listed, Listed::Value { matched, .. }
+            if matched || self.predicate.condition.is_range());
+        let is_open = !is_item
+            && self.listed != Listed::Untold
+            && self.own.is_none()
+            && self.predicate.aggregate.is_none()
+            && self.history.snapshot(self.txn, self.op).is_none()
+            && self.refuse_list(facts).is_ok();
+        let Looked { txn, op, key, .. } = *self;
+        is_open.then_some(Read { txn, op, key, seen: Seen::Fitting, own: None, row: None })
+    }
+
+    /// Whether the operation can have seen a version.
+    pub(super) fn may_be(&self, write: Option<OpId>) -> bool {
+        let Some(share) = self.share(write) else { return true };
+        let adds = share != Share::Nothing;
+        match self.listed {
+            Listed::Value { value, matched } => self.value(write) == value && adds == matched,
+            Listed::Replaced => adds,
+            Listed::Absent => !adds,
+            Listed::Untold => true,
+        }
+    }
+
     fn refuse_list(&self, facts: &Facts<'_>) -> Result<(), String> {
         let is_append = |write: OpId| self.history.op(write).kind == OpKind::Append;
         if facts.writes_of(self.key).any(is_append) {
@@ -80,11 +110,15 @@ impl<'a> Looked<'a> {
             let txn = self.history.txn_of(*write);
             txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
         };
+        let is_possible = |write: Option<OpId>| match self.predicate.aggregate {
+            None => adds(write).map(|adds| !adds),
+            Some(_) => self.share(write).map(|share| self.result_allows(facts, share)),
+        };
         self.listed == Listed::Absent
             && self.own.is_none()
-            && self.predicate.aggregate.is_none()
-            && adds(None) == Some(false)
-            && facts.writes_of(self.key).filter(by_others).all(|it| adds(Some(it)) == Some(true))
+            && is_possible(None) == Some(true)
+            && (facts.writes_of(self.key).filter(by_others))
+                .all(|it| is_possible(Some(it)) == Some(false))
     }
 
     fn share(&self, write: Option<OpId>) -> Option<Share> {
@@ -156,6 +190,40 @@ impl<'a> Looked<'a> {
     }
 }
 
+impl Looked<'_> {
+    /// Whether an aggregate can have its result if the key adds this to it, whatever the
+    /// others add. Without an aggregate, and where versions do not tell what they add, yes.
+    fn result_allows(&self, facts: &Facts<'_>, share: Share) -> bool {
+        let Some(aggregate) = self.predicate.aggregate else { return true };
+        let history = self.history;
+        if !self.predicate.rows.is_empty() || !lists(history).is_empty() {
+            return true;
+        }
+        let mut others = Vec::new();
+        for key in history.keys().filter(|&key| key != self.key) {
+            let other = Looked::new(history, self.op, key).expect("a key of the history");
+            match other.possible_shares(facts) {
+                Some(shares) => others.push(shares),
+                None => return true,
+            }
+        }
+        aggregate::allows(history, aggregate, share, &others)
+    }
+
+    /// What the key may add: its own version, or any that another transaction may have left.
+    fn possible_shares(&self, facts: &Facts<'_>) -> Option<Vec<Share>> {
+        if let Some(own) = self.own {
+            return Some(vec![self.share(Some(own))?]);
+        }
+        let by_others = |write: &OpId| {
+            let txn = self.history.txn_of(*write);
+            txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
+        };
+        let writes = facts.writes_of(self.key).filter(by_others).map(Some);
+        std::iter::once(None).chain(writes).map(|write| self.share(write)).collect()
+    }
+}
+
 impl Prover<'_, '_> {
     /// A change that a reader saw, or one that it missed, at levels that ask for it.
     pub(super) fn check_change(
@@ -195,7 +263,9 @@ fn check_change(
         |write: &Option<OpId>| write.is_some_and(|write| facts.history.txn_of(write) == writer);
     let at = chain.iter().position(is_writers).ok_or("the transaction does not write the key")?;
     let changes = |place: &usize| shares[*place] != shares[*place - 1];
-    for place in looked.places(&chain, &shares) {
+    let mut places = looked.places(&chain, &shares);
+    places.retain(|&place| looked.result_allows(facts, shares[place]));
+    for place in places {
         let holds = if saw {
             (1..=place).rev().find(changes).is_some_and(|change| change >= at)
         } else {
@@ -228,9 +298,11 @@ fn chain(facts: &Facts<'_>, key: KeyId) -> Result<Vec<Option<OpId>>, String> {
     let mut is_one = true;
     for chain in history.orders().versions.iter().filter(|chain| chain.key == key) {
         let mut last: Option<TxnId> = None;
-        for &value in &chain.values {
-            let mut writers = facts.writes_of_value(key, value).map(|write| history.txn_of(write));
-            let Some(writer) = writers.next().filter(|&txn| facts.may_count(txn)) else { continue };
+        for write in given_writes(facts, chain).writes {
+            let writer = history.txn_of(write);
+            if !facts.may_count(writer) {
+                continue;
+            }
             is_one &= last.is_none_or(|last| link(last, writer));
             last = Some(writer);
         }
@@ -281,9 +353,12 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
             }
             let chain = chain(facts, key)?;
             let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
+            // Versions that add the same need not be told apart.
             match looked.places(&chain, &all)[..] {
-                [place] => shares.push(all[place]),
                 [] => return Ok(looked.txn),
+                [first, ref more @ ..] if more.iter().all(|&place| all[place] == all[first]) => {
+                    shares.push(all[first]);
+                }
                 _ => return fits(),
             }
         }

@@ -358,7 +358,7 @@ impl<'a> Prover<'_, 'a> {
         self.check_surely_counts(late)?;
         let txn_of = |write: &OpId| self.facts.history.txn_of(*write);
         for chain in self.facts.history.orders().versions.iter().filter(|it| it.key == key) {
-            let given = versions::given_writes(self.facts, key, &chain.values)?;
+            let given = versions::given_writes(self.facts, chain);
             if self.reads() == Reads::Any
                 && versions::against_program(self.facts, &given.writes).is_some()
             {

@@ -2,6 +2,7 @@
 //!
 //! The joins are simple sorted arrays of the verifier's own.
 
+use super::conditions::Looked;
 use crate::level::{EventKind, Reads};
 use isolde_history::{
     Condition, History, Interval, KeyId, Op, OpId, OpKind, Outcome, Time, TxnId, Value,
@@ -47,7 +48,7 @@ impl Read<'_> {
     pub(super) fn is_external(&self) -> bool {
         match self.seen {
             Seen::List(others) => others.is_some(),
-            Seen::This(_) | Seen::NotThis(_) => self.own.is_none(),
+            Seen::This(_) | Seen::NotThis(_) | Seen::Fitting => self.own.is_none(),
         }
     }
 }
@@ -61,6 +62,8 @@ pub(super) enum Seen<'a> {
     /// A list that others had appended these to; `None` if it does not end with the
     /// transaction's own appends.
     List(Option<&'a [Value]>),
+    /// A version that fits what an operation by condition found, which names none.
+    Fitting,
 }
 
 impl Seen<'_> {
@@ -69,7 +72,7 @@ impl Seen<'_> {
         match self {
             Seen::This(seen) => value == seen,
             Seen::NotThis(refused) => value != refused,
-            Seen::List(_) => false,
+            Seen::List(_) | Seen::Fitting => false,
         }
     }
 }
@@ -213,6 +216,17 @@ impl<'a> Facts<'a> {
                     if history.op(write).value != value {
                         visit_write(write)?;
                     }
+                }
+            }
+            Seen::Fitting => {
+                let Some(looked) = Looked::new(history, read.op, read.key) else {
+                    return visit(Origin::Nowhere);
+                };
+                for write in self.writes_of(read.key).filter(|&it| looked.may_be(Some(it))) {
+                    visit_write(write)?;
+                }
+                if looked.may_be(None) {
+                    visit(Origin::Initial)?;
                 }
             }
             Seen::List(Some([])) => return visit(Origin::Initial),

@@ -5,6 +5,7 @@
 //! levels. Witnesses of levels of begins and commits are replayed in one pass; derivations
 //! take time in proportion to their size.
 
+mod aggregate;
 mod commits;
 mod conditions;
 mod derivation;

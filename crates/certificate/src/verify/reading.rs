@@ -126,6 +126,7 @@ impl<'a> Shown<'_, 'a> {
                 read.own.is_none()
                     && !writes.any(|write| read.seen.admits(self.facts.history.op(write).value))
             }
+            Seen::Fitting => false,
         }
     }
 
@@ -135,7 +136,7 @@ impl<'a> Shown<'_, 'a> {
         let saw = |value: Value| match read.seen {
             Seen::List(_) => history.list(read.op).contains(&value),
             Seen::This(seen) => seen == value,
-            Seen::NotThis(_) => false,
+            Seen::NotThis(_) | Seen::Fitting => false,
         };
         let mut earlier = (history.op_range(read.txn).start..last.0)
             .map(OpId)
@@ -281,7 +282,7 @@ impl<'a> Shown<'_, 'a> {
     fn given_against_program(&self, earlier: OpId, later: OpId) -> Result<(), String> {
         self.check_program(earlier, later)?;
         for chain in self.facts.history.orders().versions.iter().filter(|it| it.key == self.key) {
-            let given = versions::given_writes(self.facts, self.key, &chain.values)?;
+            let given = versions::given_writes(self.facts, chain);
             let place = |write| given.writes.iter().position(|&given| given == write);
             let last = given.writes.iter().rposition(|&given| given == earlier);
             if place(later).is_some() && place(later) < last {
@@ -293,7 +294,7 @@ impl<'a> Shown<'_, 'a> {
 
     fn late_initial(&self, write: OpId) -> Result<(), String> {
         for chain in self.facts.history.orders().versions.iter().filter(|it| it.key == self.key) {
-            let given = versions::given_writes(self.facts, self.key, &chain.values)?;
+            let given = versions::given_writes(self.facts, chain);
             if given.late_initial && given.writes.first() == Some(&write) {
                 return Ok(());
             }

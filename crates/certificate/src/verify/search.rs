@@ -5,10 +5,11 @@
 //! do says that the literals do not all hold. The other clauses say what the definition of a
 //! version order, or of a read, says. Lemmas follow by unit propagation.
 
+use super::conditions::Looked;
 use super::derivation::{Kind, Prover, Walk};
 use super::facts::{Origin, Read, Reader, Sole};
 use super::propagation::Propagation;
-use crate::level::Reads;
+use crate::level::{Meaning, Reads, Rows};
 use crate::proof::{ChosenOrigin, Clause, Link, Literal, Node, Search, Variable};
 use isolde_history::{KeyId, OpId, TxnId};
 use std::collections::HashMap;
@@ -79,6 +80,12 @@ fn read_at<'a>(prover: &Prover<'_, 'a>, op: OpId, key: KeyId) -> Result<Read<'a>
     }
     let mut reads = prover.facts.reads_at(op, key);
     reads.retain(Read::is_external);
+    let asks_all =
+        matches!(prover.level.meaning, Meaning::Events(it) if it.rows != Rows::ReadsFrom);
+    if reads.is_empty() && asks_all {
+        let looked = Looked::new(prover.facts.history, op, key);
+        reads.extend(looked.and_then(|looked| looked.as_read(prover.facts)));
+    }
     match reads[..] {
         [read] => {
             prover.check_surely_counts(read.txn)?;

@@ -1,13 +1,13 @@
 //! What lists and given orders say about version order, held against an order of commits.
 //!
 //! All lists that counted transactions read show beginnings of one sequence of appends, and
-//! appends that none of them shows come later. A given order names values, each of which
-//! one operation wrote. Two operations in a known order put their transactions in that
+//! appends that none of them shows come later. A given order names values; what stands
+//! for which write is a matter of the history. Two operations in a known order put their transactions in that
 //! order; two of one transaction must be in the order of its program.
 
 use super::facts::{Facts, Reader, Seen};
 use crate::level::Reads;
-use isolde_history::{KeyId, OpId, TxnId, Value};
+use isolde_history::{KeyId, Named, OpId, TxnId, Value, VersionChain};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What becomes of lists and given orders that contradict themselves.
@@ -29,8 +29,7 @@ pub(super) fn check_given(
     faults: Faults,
 ) -> Result<(), String> {
     for (place, chain) in facts.history.orders().versions.iter().enumerate() {
-        let given = given_writes(facts, chain.key, &chain.values)
-            .map_err(|why| format!("given order {place}: {why}"))?;
+        let given = given_writes(facts, chain);
         if given.late_initial && faults == Faults::Refused {
             return Err(format!("given order {place}: the initial state comes after a write"));
         }
@@ -48,23 +47,18 @@ pub(super) struct Given {
     pub(super) late_initial: bool,
 }
 
-/// The writes of a given order, or why it cannot be understood.
-pub(super) fn given_writes(
-    facts: &Facts<'_>,
-    key: KeyId,
-    values: &[Value],
-) -> Result<Given, String> {
+/// The writes of a given order. Entries of which nothing tells who wrote them are left out.
+pub(super) fn given_writes(facts: &Facts<'_>, chain: &VersionChain) -> Given {
     let mut given = Given { writes: Vec::new(), late_initial: false };
-    for &value in values {
-        let mut writes = facts.writes_of_value(key, value);
-        let is_initial = value == facts.history.initial(key);
-        match (writes.next(), writes.next()) {
-            (None, _) => given.late_initial |= is_initial && !given.writes.is_empty(),
-            (Some(only), None) if !is_initial => given.writes.push(only),
-            _ => return Err("it names a value that was written more than once".into()),
+    let writes_of = |value| facts.writes_of_value(chain.key, value).collect();
+    for named in chain.named(facts.history, &writes_of) {
+        match named {
+            Named::Write(write) => given.writes.push(write),
+            Named::Initial => given.late_initial |= !given.writes.is_empty(),
+            Named::Open | Named::Nobody => {}
         }
     }
-    Ok(given)
+    given
 }
 
 /// Two writes of one transaction, in the order of the program, that a sequence has the

@@ -19,13 +19,13 @@ mod shrink;
 
 pub use shrink::{Progress, shrink};
 
-use crate::anomaly::{Anomaly, Evidence};
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
 use crate::naming;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
-use isolde_history::{History, Index, Part, Selection};
+use isolde_history::{History, Index, OpId, Part, Selection};
 use shrink::{Keep, Shrinker};
 
 /// Operations of all checked parts together; then what is found so far is shown. Counted and
@@ -61,7 +61,17 @@ pub fn explain(
     limits: &Limits<'_>,
 ) -> Option<Explanation> {
     let first = violated.anomalies.first()?;
-    if let Evidence::Operations { ops, .. } = &first.evidence {
+    let is_enough = |selection: &Selection, level| {
+        let part = Part::new(history, index, selection);
+        is_violated(&part.history, level, options, limits)
+    };
+    // What nothing explains is all that the search can say; what else is needed to see that
+    // is somewhere among the operations of the same object.
+    let object = (first.kind == AnomalyKind::UnexplainedOperation)
+        .then(|| seeds::object(history, index, first))
+        .flatten()
+        .filter(|it| it.ops.len() <= WHOLE_OPS_MAX && is_enough(it, level));
+    if let (Evidence::Operations { ops, .. }, None) = (&first.evidence, &object) {
         let mut rules_out = stronger(level);
         let part = Part::new(history, index, &seeds::supported(history, index, ops));
         rules_out.extend(ruled_out(&part.history, options, limits));
@@ -78,11 +88,8 @@ pub fn explain(
             is_minimal: true,
         });
     }
-    let mut selection = seeds::of(history, index, first, violated.proof.as_deref());
-    let is_enough = |selection: &Selection, level| {
-        let part = Part::new(history, index, selection);
-        is_violated(&part.history, level, options, limits)
-    };
+    let mut selection =
+        object.unwrap_or_else(|| seeds::of(history, index, first, violated.proof.as_deref()));
     if !is_enough(&selection, level) {
         selection = seeds::widened(history, index, &selection);
     }
@@ -99,7 +106,10 @@ pub fn explain(
     shrinker.run(Keep::OnlyWhatIsNeeded);
     let is_minimal = shrinker.is_done;
     let part = Part::new(history, index, &shrinker.selection);
-    let anomaly = argue(&part.history, shown_at, options, limits)?;
+    let mut anomaly = argue(&part.history, shown_at, options, limits)?;
+    if anomaly.kind == AnomalyKind::UnexplainedOperation {
+        name_all(&part.history, &mut anomaly);
+    }
     let rules_out = ruled_out(&part.history, options, limits);
     let anomaly = back::to_whole(&part, anomaly);
     let rests_on = shrinker.selection;
@@ -142,6 +152,18 @@ fn argue(
 fn names_all(history: &History, anomaly: &Anomaly) -> bool {
     let part = seeds::of(history, &Index::new(history), anomaly, None);
     part.txns(history).len() == history.txn_count()
+}
+
+/// Lets an operation that nothing explains stand before all others.
+fn name_all(history: &History, anomaly: &mut Anomaly) {
+    let Evidence::Operations { ops, .. } = &mut anomaly.evidence else { return };
+    ops.truncate(1);
+    // Each transaction is one operation, told by its last.
+    let last = history.txns().filter_map(|txn| history.ops_of(txn).next_back());
+    let mut others: Vec<OpId> = last.filter(|op| !ops.contains(op)).collect();
+    others.sort_by_key(|&op| history.txn_interval(history.txn_of(op)).invoked);
+    ops.extend(others);
+    anomaly.txns = ops.iter().map(|&op| history.txn_of(op)).collect();
 }
 
 fn is_violated(history: &History, level: Level, options: Options, limits: &Limits<'_>) -> bool {

@@ -31,6 +31,21 @@ pub(super) fn of(
     named.selection(history, index)
 }
 
+/// All operations that began before an unexplained one had completed, on the same register.
+/// Nothing can be left out of calls: without the release of a lock nobody may acquire it.
+pub(super) fn object(history: &History, index: &Index, anomaly: &Anomaly) -> Option<Selection> {
+    let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
+    let unexplained = *ops.first()?;
+    if history.op_kinds().contains(&OpKind::Call) {
+        return None;
+    }
+    let end = history.txn_interval(history.txn_of(unexplained)).completed;
+    let near = history.txns().filter(|&txn| history.txn_interval(txn).invoked <= end);
+    let on_object = |&op: &OpId| history.op(op).key == *key;
+    let all = near.flat_map(|txn| history.ops_of(txn)).filter(on_object).collect();
+    Some(sorted(history, index, all))
+}
+
 /// These operations, and the writes that support them.
 pub(super) fn supported(history: &History, index: &Index, ops: &[OpId]) -> Selection {
     let mut all: HashSet<OpId> = ops.iter().copied().collect();

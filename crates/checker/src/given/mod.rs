@@ -16,7 +16,8 @@ pub use timestamps::{Axiom, Clash, timestamps};
 
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{
-    ExternalRead, History, Index, KeyId, OpId, Origin, ReadId, TxnId, Value, VersionStep,
+    ExternalRead, History, Index, KeyId, OpId, OpKind, Origin, PredicateRow, ReadId, TxnId, Value,
+    VersionStep,
 };
 use state::State;
 
@@ -54,6 +55,48 @@ pub enum Contradiction {
 pub fn replay(history: &History, index: &Index) -> Option<Option<Contradiction>> {
     let total = history.orders().total.as_deref()?;
     Some(contradiction(history, index, total))
+}
+
+/// The given serialization order of all transactions that count, if it is sure to explain
+/// everything that they saw: then it shows serializability without a search. Snapshots and lists
+/// say more about conditions than a replay looks at.
+pub(crate) fn shown(history: &History, index: &Index) -> Option<Vec<TxnId>> {
+    let total = history.orders().total.as_deref()?;
+    let is_list = |kind: &OpKind| matches!(kind, OpKind::Append | OpKind::ReadList);
+    let has_more = history.has_snapshots() || history.op_kinds().iter().any(is_list);
+    if history.has_predicates() && (has_more || !tells_all(history, index, total)) {
+        return None;
+    }
+    let is_contradicted = contradiction(history, index, total).is_some();
+    let counted = total.iter().copied().filter(|&txn| index.is_counted(txn));
+    (!is_contradicted).then(|| counted.collect())
+}
+
+/// Whether of every operation by condition it can be told what it should have found, and rows
+/// that were looked at and not returned have the values that are there.
+fn tells_all(history: &History, index: &Index, total: &[TxnId]) -> bool {
+    let mut state = State::new(history);
+    for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
+        for op in history.ops_of(txn) {
+            let it = history.op(op);
+            if it.kind.is_write() {
+                state.put(it.key, Some(op));
+            }
+            if it.kind.has_key() {
+                continue;
+            }
+            let predicate = history.predicate(op);
+            let Some(rows) = state.rows(&predicate.condition) else { return false };
+            let is_there = |row: &PredicateRow| {
+                row.matched || row.value == Value::UNKNOWN || state.value(row.key) == row.value
+            };
+            let agrees = predicate.aggregate.is_none() || state.agrees(predicate, &rows).is_some();
+            if !agrees || !predicate.rows.iter().all(is_there) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 fn contradiction(history: &History, index: &Index, total: &[TxnId]) -> Option<Contradiction> {

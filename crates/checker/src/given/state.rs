@@ -55,8 +55,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The value of a row that exists.
-    fn value(&self, key: KeyId) -> Value {
+    /// The value of a row, nil if it does not exist.
+    pub(super) fn value(&self, key: KeyId) -> Value {
         match self.versions[key.index()] {
             Some(write) if self.history.op(write).kind == isolde_history::OpKind::Delete => {
                 Value::NIL

@@ -1,8 +1,21 @@
 //! Orders and snapshots that a database told, and that cannot be what they claim.
 
-use super::{Certainty, Examples, Rule};
-use isolde_history::{KeyId, Origin, ReadId, TxnId, Value, VersionChain};
+use super::{Certainty, Examples, Recording, Rule, remarks};
+use isolde_history::{
+    KeyId, Named, OpId, Origin, Outcome, ReadId, Timestamp, TxnId, Value, VersionChain,
+};
 use std::collections::HashMap;
+
+/// What the entries of an order stand for.
+fn named(recording: &Recording<'_>, chain: &VersionChain) -> Vec<Named> {
+    let versions = recording.index.versions_of(chain.key);
+    let writes_of = |value: Value| {
+        let start = versions.partition_point(|version| version.value < value);
+        let same = versions[start..].iter().take_while(|version| version.value == value);
+        same.map(|version| version.op()).collect()
+    };
+    chain.named(recording.history, &writes_of)
+}
 
 pub(super) const UNKNOWN_VERSION: Rule = Rule {
     name: "told-version-unknown",
@@ -54,42 +67,70 @@ pub(super) const MISSING_VERSION: Rule = Rule {
     },
 };
 
-pub(super) const REPEATED_VERSION: Rule = Rule {
-    name: "told-version-twice",
+pub(super) const ABORTED_VERSION: Rule = Rule {
+    name: "told-version-aborted",
+    certainty: Certainty::Likely,
+    meaning: "the database's version order has values of transactions whose clients were told that they were aborted",
+    advice: "record an error of a commit that may have succeeded as an unknown outcome, and recover committed versions alone; `isolde lint` names them",
+    find: |recording| {
+        let (history, index) = (recording.history, recording.index);
+        let mut examples = Examples::default();
+        for chain in &history.orders().versions {
+            let versions = index.versions_of(chain.key);
+            for &value in chain.values.iter().filter(|&&value| value != Value::NIL) {
+                let start = versions.partition_point(|it| it.value < value);
+                let writes = || versions[start..].iter().take_while(|it| it.value == value);
+                let is_aborted = |txn: TxnId| history.outcome(txn) == Outcome::Aborted;
+                if writes().all(|it| is_aborted(it.txn))
+                    && let Some(version) = writes().next()
+                {
+                    examples.add(Some(version.op()), || {
+                        let (key, value) = (recording.key(chain.key), recording.value(value));
+                        let writer = recording.txn(version.txn);
+                        format!("the version order of {key} has {value}, which {writer} wrote before it was aborted")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const CONTRADICTING_ORDERS: Rule = Rule {
+    name: "told-orders-contradict",
     certainty: Certainty::Certain,
-    meaning: "a version stands twice in an order that the database told, or two orders of a key contradict each other",
-    advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions",
+    meaning: "the evidence contradicts itself: orders of versions that the database told cannot all be true, so those of these keys are not used",
+    advice: "recover each key's order once, in the order of its log; `isolde lint` names the versions and where they stand",
+    find: |recording| remarks::of(recording, isolde_history::CONTRADICTING_ORDERS),
+};
+
+pub(super) const REPEATED_NUMBER: Rule = Rule {
+    name: "told-number-twice",
+    certainty: Certainty::Certain,
+    meaning: "the evidence contradicts itself: several transactions have the same number of the database, so these numbers are not used",
+    advice: "record the database's own number of each transaction, of one run; `isolde lint` names them",
+    find: |recording| remarks::of(recording, isolde_history::REPEATED_NUMBER),
+};
+
+pub(super) const REVERSED_TIMESTAMPS: Rule = Rule {
+    name: "told-commit-before-start",
+    certainty: Certainty::Certain,
+    meaning: "by the database's timestamps a transaction committed before it started",
+    advice: "record the timestamp of the snapshot first and that of the commit second, of one clock",
     find: |recording| {
         let mut examples = Examples::default();
-        let mut places: HashMap<KeyId, HashMap<Value, (usize, usize)>> = HashMap::new();
-        let chains: Vec<&VersionChain> = recording.history.orders().versions.iter().collect();
-        for (number, chain) in chains.iter().enumerate() {
-            let known = places.entry(chain.key).or_default();
-            let mut last: Option<(Value, (usize, usize))> = None;
-            for (place, &value) in chain.values.iter().enumerate() {
-                match known.get(&value).copied() {
-                    Some((other, _)) if other == number => examples.add(None, || {
-                        let (key, value) = (recording.key(chain.key), recording.value(value));
-                        format!("{value} stands twice in the version order of {key}")
-                    }),
-                    Some(here) => {
-                        if let Some((before, there)) = last
-                            && there.0 == here.0
-                            && there.1 > here.1
-                        {
-                            examples.add(None, || {
-                                let key = recording.key(chain.key);
-                                let (first, second) =
-                                    (recording.value(before), recording.value(value));
-                                format!("one order of {key} has {first} before {second}, another has them the other way round")
-                            });
-                        }
-                        last = Some((value, here));
-                    }
-                    None => {
-                        known.insert(value, (number, place));
-                    }
-                }
+        for txn in recording.history.txns() {
+            if let Some(given) = recording.history.timestamps(txn)
+                && given.commit < given.start
+            {
+                examples.add(None, || {
+                    let shown = |it: Timestamp| match it.logical {
+                        0 => it.physical.to_string(),
+                        logical => format!("{}.{logical}", it.physical),
+                    };
+                    let (start, commit) = (shown(given.start), shown(given.commit));
+                    format!("{} starts at {start} and commits at {commit}", recording.txn(txn))
+                });
             }
         }
         examples
@@ -104,33 +145,34 @@ pub(super) const AGAINST_READS: Rule = Rule {
     find: |recording| {
         let (history, index) = (recording.history, recording.index);
         let mut examples = Examples::default();
-        let mut places: HashMap<(KeyId, Value), usize> = HashMap::new();
+        let mut places: HashMap<OpId, usize> = HashMap::new();
         for chain in &history.orders().versions {
-            for (place, &value) in chain.values.iter().enumerate() {
-                places.entry((chain.key, value)).or_insert(place);
+            for (place, named) in named(recording, chain).into_iter().enumerate() {
+                if let Named::Write(write) = named {
+                    places.entry(write).or_insert(place);
+                }
             }
         }
         if places.is_empty() {
             return examples;
         }
-        let last_value = |txn: TxnId, key: KeyId| {
-            index.final_write(history, txn, key).map(|write| history.op(write).value)
-        };
+        let last_write = |txn: TxnId, key: KeyId| index.final_write(history, txn, key);
         for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
             for read in index.read_range(txn).map(ReadId) {
                 let it = index.read(read);
                 let Origin::Txn(writer) = it.origin else { continue };
-                let (Some(seen), Some(own)) = (last_value(writer, it.key), last_value(txn, it.key))
+                let (Some(seen), Some(own)) = (last_write(writer, it.key), last_write(txn, it.key))
                 else {
                     continue;
                 };
-                let place = |value| places.get(&(it.key, value)).copied();
+                let place = |write| places.get(&write).copied();
                 if let (Some(first), Some(second)) = (place(seen), place(own))
                     && first > second
                 {
                     examples.add(Some(it.op), || {
                         let key = recording.key(it.key);
-                        let (seen, own) = (recording.value(seen), recording.value(own));
+                        let value = |write| recording.value(history.op(write).value);
+                        let (seen, own) = (value(seen), value(own));
                         let (reader, writer) = (recording.txn(txn), recording.txn(writer));
                         format!("{reader} read {key} = {seen} of {writer} and replaced it by {own}, but the database says that {own} came before {seen}")
                     });
@@ -194,15 +236,44 @@ mod tests {
             &["told-version-missing: the version order of x lacks 1, which A wrote"],
         );
         check(
-            "A: w(x,1)\nB: w(x,2)\norder x: 1 2 1\n",
-            &["told-version-twice: 1 stands twice in the version order of x"],
-        );
-        check(
-            "A: w(x,1)\nB: w(x,2)\norder x: 1 2\norder x: 2 1\n",
+            "A: w(x,1)\nB: w(x,2) aborted\norder x complete: 1 2\n",
             &[
-                "told-version-twice: one order of x has 2 before 1, another has them the other way round",
+                "told-version-aborted: the version order of x has 2, which B wrote before it was aborted",
             ],
         );
+        check(
+            "A ts=10..1: w(x,1)\nB ts=11..11: r(x,1)\n",
+            &["told-commit-before-start: A starts at 10 and commits at 1"],
+        );
+        check(
+            "A id=3: w(x,1)\nB id=3: r(x,1)\n",
+            &["told-number-twice: 2 transactions have the number 3, which is not used"],
+        );
+    }
+
+    #[test]
+    fn orders_that_contradict_each_other_are_told_with_their_lines() {
+        let wrong = |claims: &str| {
+            format!(
+                "told-orders-contradict: the orders of x contradict each other and are not used: {claims}"
+            )
+        };
+        let writes = "A: w(x,1) w(y,1)\nB: w(x,2) w(y,2)\nC: w(x,3)\n";
+        for (orders, claims) in [
+            ("order x: 1 2 1\n", "1 before 2 (line 4), 2 before 1 (line 4)"),
+            ("order x: 1 2\norder x: 2 1\n", "1 before 2 (line 4), 2 before 1 (line 5)"),
+            ("order x: 1 3 2\norder x: 2 1\n", "1 before 2 (line 4), 2 before 1 (line 5)"),
+            (
+                "order x: 1 2\norder x: 2 3\norder x: 3 1\n",
+                "1 before 2 (line 4), 2 before 3 (line 5), 3 before 1 (line 6)",
+            ),
+        ] {
+            check(&format!("{writes}{orders}"), &[&wrong(claims)]);
+        }
+        // Another key's order is another matter, and so is what was written twice.
+        check(&format!("{writes}order x: 1 2\norder y: 2 1\n"), &[]);
+        check(&format!("{writes}order x: 1 2\norder x: 2 3\norder x: 1 3\n"), &[]);
+        check("A: w(x,1)\nB: w(x,2)\nC: w(x,1)\norder x complete: 1 2 1\n", &[]);
     }
 
     #[test]

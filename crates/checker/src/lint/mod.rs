@@ -62,7 +62,10 @@ pub static RULES: &[Rule] = &[
     remarks::REUSED_TRANSACTION_ID,
     evidence::UNKNOWN_VERSION,
     evidence::MISSING_VERSION,
-    evidence::REPEATED_VERSION,
+    evidence::ABORTED_VERSION,
+    evidence::CONTRADICTING_ORDERS,
+    evidence::REPEATED_NUMBER,
+    evidence::REVERSED_TIMESTAMPS,
     evidence::UNNUMBERED_WRITER,
     evidence::AGAINST_READS,
     outcomes::TIMEOUT_AS_FAILURE,
@@ -119,7 +122,9 @@ static VACUITY: &[&Rule] = &[&size::NOTHING_COMMITTED, &size::NO_DEPENDENCY];
 static TOLD: &[&Rule] = &[
     &evidence::UNKNOWN_VERSION,
     &evidence::MISSING_VERSION,
-    &evidence::REPEATED_VERSION,
+    &evidence::ABORTED_VERSION,
+    &evidence::CONTRADICTING_ORDERS,
+    &evidence::REPEATED_NUMBER,
     &evidence::UNNUMBERED_WRITER,
     &evidence::AGAINST_READS,
 ];
@@ -130,10 +135,14 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
     VACUITY.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
 }
 
-/// What is wrong with orders and snapshots that a database told.
-pub fn wrongly_told(history: &History, index: &Index) -> Vec<&'static Rule> {
+/// What is wrong with orders and snapshots that a database told, each with an example.
+pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
     let recording = Recording { history, index };
-    TOLD.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
+    let first = |&rule: &&'static Rule| {
+        let found = (rule.find)(&recording).shown.into_iter().next();
+        found.map(|example| (rule, example.text))
+    };
+    TOLD.iter().filter_map(first).collect()
 }
 
 /// The rule of this name.

@@ -35,7 +35,8 @@ pub(super) const REUSED_TRANSACTION_ID: Rule = Rule {
     find: |recording| of(recording, "reused-transaction-id"),
 };
 
-fn of(recording: &Recording<'_>, kind: &str) -> Examples {
+/// What an importer remarked of this kind.
+pub(super) fn of(recording: &Recording<'_>, kind: &str) -> Examples {
     let mut examples = Examples::default();
     examples.add_remarks(recording, kind);
     examples

@@ -2,7 +2,7 @@
 
 use super::{Certainty, Examples, Recording, Rule};
 use isolde_history::{
-    ALWAYS, ExternalRead, Interval, KeyId, OpKind, Origin, Outcome, SessionId, Time, TxnId,
+    ALWAYS, ExternalRead, Interval, KeyId, OpId, OpKind, Origin, Outcome, SessionId, Time, TxnId,
 };
 
 pub(super) const NOTHING_COMMITTED: Rule = Rule {
@@ -64,15 +64,27 @@ fn no_dependency(recording: &Recording<'_>) -> Examples {
     };
     let sees_another = |reader, read: ExternalRead| match read.origin {
         Origin::Txn(writer) => writer != reader,
-        Origin::Several => true,
-        Origin::Initial | Origin::Nobody => false,
+        // What no write explains is wrong, so not everything passes.
+        Origin::Several | Origin::Nobody => true,
+        Origin::Initial => false,
+    };
+    let looks_at_another = |op: OpId| {
+        let reader = history.txn_of(op);
+        let mut writers = history.txns().filter(|&txn| !index.written_by(txn).is_empty());
+        index.is_counted(reader) && writers.any(|writer| writer != reader)
+    };
+    // Conditions are about all rows, and orders that the database told about all versions.
+    let told = !index.steps().is_empty() || !index.conflicts().is_empty();
+    let by_condition = || {
+        let kinds = (0..).zip(history.op_kinds());
+        kinds.filter(|it| !it.1.has_key()).any(|it| looks_at_another(OpId(it.0)))
     };
     let misses_another = |reader, read: ExternalRead| {
         read.origin == Origin::Initial
             && index.writers_of(read.key).iter().any(|&writer| writer != reader)
     };
     // Seldom is the second question asked, and only it needs the writers of keys.
-    let depends = any_read(&sees_another) || any_read(&misses_another);
+    let depends = told || any_read(&sees_another) || by_condition() || any_read(&misses_another);
     let mut examples = Examples::default();
     if committed && !calls && !depends {
         examples.add(None, || {

@@ -19,7 +19,7 @@
 use super::observation::{Choice, ListRead, Observations, RegisterRead, Seen, Source, writes_of};
 use super::relation::Relation;
 use crate::level::Level;
-use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_history::{History, KeyId, Named, OpId, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// More counted transactions are refused: every order of them is tried.
@@ -134,7 +134,7 @@ impl<'a> Execution<'a> {
             }
             execution.order_list(observations, choice, key);
         }
-        execution.order_as_given()?;
+        execution.order_as_given();
         Ok(execution)
     }
 
@@ -256,28 +256,27 @@ impl<'a> Execution<'a> {
         self.order(key, &pairs);
     }
 
-    fn order_as_given(&mut self) -> Result<(), String> {
-        for chain in &self.history.orders().versions {
-            let key = chain.key;
+    fn order_as_given(&mut self) {
+        let history = self.history;
+        for chain in &history.orders().versions {
+            let writes_of = |value: Value| {
+                writes_of(history, chain.key)
+                    .filter(|&write| history.op(write).value == value)
+                    .collect()
+            };
             let mut sequence = Vec::new();
-            for &value in &chain.values {
-                let writes: Vec<OpId> = writes_of(self.history, key)
-                    .filter(|&write| self.history.op(write).value == value)
-                    .collect();
-                let is_initial = value == self.history.initial(key);
-                match (writes.as_slice(), is_initial) {
-                    ([], false) => {}
-                    ([], true) if sequence.is_empty() => {}
-                    ([], true) => {
+            for named in chain.named(history, &writes_of) {
+                match named {
+                    Named::Write(write) => sequence.push(write),
+                    Named::Initial if sequence.is_empty() => {}
+                    Named::Initial => {
                         self.faults.insert(Fault::Versions);
                     }
-                    (&[write], false) => sequence.push(write),
-                    _ => return Err("a given version order names a repeated value".into()),
+                    Named::Open | Named::Nobody => {}
                 }
             }
-            self.order(key, &pairs_of(&sequence));
+            self.order(chain.key, &pairs_of(&sequence));
         }
-        Ok(())
     }
 
     /// Adds pairs of operations in version order. Either all pairs have a meaning

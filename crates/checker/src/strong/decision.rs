@@ -6,7 +6,7 @@
 
 use super::clocks::Clocks;
 use super::components::Components;
-use super::conditions::{Mismatch, all_fit};
+use super::conditions::{Mismatch, all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -124,12 +124,16 @@ impl<'a> Decision<'a> {
     }
 
     fn attempt(&mut self) -> Attempt {
-        let open = self.versions.open_keys().next().is_some() || !self.repeated.is_empty();
+        let has_choices = self.has_choices();
+        let open = self.versions.open_keys().next().is_some() || has_choices;
         if self.attempts == 1
             && self.repeated.is_empty()
             && let Some(order) = self.by_times()
         {
-            return Attempt::Verdict(self.satisfied(&order));
+            let verdict = self.satisfied(&order);
+            if !has_choices || !matches!(verdict, Verdict::Unknown(Unknown::Unsupported(_))) {
+                return Attempt::Verdict(verdict);
+            }
         }
         let graph = self.graph(&self.known());
         (self.limits.observe)(Stage::Witness);
@@ -145,6 +149,11 @@ impl<'a> Decision<'a> {
             return Attempt::Verdict(halt);
         }
         self.solve(graph, &order)
+    }
+
+    /// Whether it is open what some reads saw.
+    fn has_choices(&self) -> bool {
+        !self.repeated.is_empty() || !choosable(self.versions).is_empty()
     }
 
     /// An order along the times of the clients that explains all reads, if there is one
@@ -187,10 +196,10 @@ impl<'a> Decision<'a> {
                 return Attempt::Verdict(limit(acyclic::Stop::Asked));
             }
         };
-        let components = if self.repeated.is_empty() {
-            Components::new(&graph, self.versions, (&clocks, &cover))
-        } else {
+        let components = if self.has_choices() {
             None
+        } else {
+            Components::new(&graph, self.versions, (&clocks, &cover))
         };
         drop((clocks, cover));
         let searched = match components {
@@ -383,7 +392,7 @@ impl<'a> Decision<'a> {
             match all_fit(self.model, self.versions, positions(order), self.limits.stop) {
                 Some(true) => {}
                 Some(false) => {
-                    return Verdict::Unknown(Unknown::Unsupported(OPEN_CONDITIONS.into()));
+                    return Verdict::Unknown(Unknown::Unsupported(open_conditions(self.history())));
                 }
                 None => return limit(acyclic::Stop::Asked),
             }
@@ -410,10 +419,21 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Why a level is open where only some orders of versions fit what was found by condition.
-const OPEN_CONDITIONS: &str = "an order of transactions was found that fits every read of a row, \
-    but not what was found by condition, and the order of the versions is not known; \
-    the database can tell it (`isolde run --white-box`)";
+/// Why a level is open where only some orders of versions fit what was found by condition,
+/// and who can settle it, unless it was asked already.
+fn open_conditions(history: &History) -> String {
+    let rest = if history.has_snapshots() {
+        "the snapshots and the order of versions that the database told do not settle it"
+    } else if history.has_evidence() {
+        "which versions were looked at is not known: the database told their order, and no snapshots"
+    } else {
+        "the order of the versions is not known; the database can tell it (`isolde run --white-box`)"
+    };
+    format!(
+        "an order of transactions was found that fits every read of a row, \
+         but not what was found by condition, and {rest}"
+    )
+}
 
 /// The anomaly of a result that no version set gives.
 fn mismatched(history: &History, mismatch: Mismatch) -> Anomaly {

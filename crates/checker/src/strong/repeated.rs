@@ -5,8 +5,12 @@ use super::versions::Versions;
 use crate::verdict::REPEATED_ELEMENT;
 use isolde_history::{KeyId, OpId, OpKind, Origin, Outcome, ReadId, TxnId};
 
+/// What is no read of the index.
+pub(super) const NO_READ: ReadId = ReadId(u32::MAX);
+
 /// A read with several possible origins.
 pub(super) struct Repeated {
+    /// [`NO_READ`] for a key that a read by condition looked at.
     pub(super) read: ReadId,
     pub(super) reader: TxnId,
     pub(super) op: OpId,

@@ -11,6 +11,7 @@
 //! too are made only when an order breaks them.
 
 use super::components::Components;
+use super::conditions::Choosable;
 use super::graph::{Graph, Why};
 use super::model::{Model, Node};
 use super::repeated::Repeated;
@@ -124,8 +125,11 @@ pub(super) struct Search<'a> {
     pub(super) asked: Asked,
     pairs: HashMap<Pair, Choice>,
     befores: HashMap<(Node, Node), Choice>,
-    /// Per read in `repeated`, its choices in the order of the origins.
+    /// Per read in `repeated` and then in `looked`, its choices in the order of the origins.
     origins: Vec<Vec<Choice>>,
+    /// What reads by condition may have seen, and those of it that an order got wrong.
+    choosable: Choosable<'a, 'a>,
+    looked: Vec<Repeated>,
     /// Per key, the last refinement that looked at it.
     looked_at: Vec<u32>,
     refinements: u32,
@@ -157,6 +161,8 @@ impl<'a> Search<'a> {
             pairs: HashMap::new(),
             befores: HashMap::new(),
             origins: Vec::new(),
+            choosable: Choosable::new(model, versions),
+            looked: Vec::new(),
             looked_at: vec![0; versions.history.key_count()],
             refinements: 0,
             wrong: Vec::new(),
@@ -168,20 +174,24 @@ impl<'a> Search<'a> {
     /// Tells the solver that every read of a repeated value saw something.
     pub(super) fn begin(&mut self, solver: &mut Solver) {
         for read in self.repeated {
-            let begin = self.model.begin(read.reader);
-            let mut choices = Vec::with_capacity(read.origins.len());
-            for &writer in &read.origins {
-                let edge = writer.map(|writer| Edge::new(self.model.commit(writer), begin));
-                let choice = solver.choice(edge.as_slice(), &[], Phase::No);
-                let origin = ChosenOrigin { read: read.op, key: read.key, writer };
-                self.asked.variables.push(Variable::Origin(origin));
-                choices.push(choice);
-            }
-            let clause = Clause::OneOrigin { read: read.op, key: read.key };
-            let literals: Vec<Literal> = choices.iter().map(|choice| choice.yes()).collect();
-            self.clause(solver, &literals, clause);
-            self.origins.push(choices);
+            self.choose_origin(solver, read);
         }
+    }
+
+    fn choose_origin(&mut self, solver: &mut Solver, read: &Repeated) {
+        let begin = self.model.begin(read.reader);
+        let mut choices = Vec::with_capacity(read.origins.len());
+        for &writer in &read.origins {
+            let edge = writer.map(|writer| Edge::new(self.model.commit(writer), begin));
+            let choice = solver.choice(edge.as_slice(), &[], Phase::No);
+            let origin = ChosenOrigin { read: read.op, key: read.key, writer };
+            self.asked.variables.push(Variable::Origin(origin));
+            choices.push(choice);
+        }
+        let clause = Clause::OneOrigin { read: read.op, key: read.key };
+        let literals: Vec<Literal> = choices.iter().map(|choice| choice.yes()).collect();
+        self.clause(solver, &literals, clause);
+        self.origins.push(choices);
     }
 
     fn clause(&mut self, solver: &mut Solver, literals: &[Literal], clause: Clause) {
@@ -257,8 +267,7 @@ impl<'a> Search<'a> {
 
     /// Asks about the read of a repeated value at this place, if the order explains no
     /// origin that was chosen for it.
-    fn look_at_repeated(&mut self, solver: &mut Solver, place: usize) -> Refined {
-        let read = &self.repeated[place];
+    fn look_at_repeated(&mut self, solver: &mut Solver, place: usize, read: &Repeated) -> Refined {
         if !read.protected {
             return Refined::Complete;
         }
@@ -320,10 +329,22 @@ impl Refine for Search<'_> {
                 refined = Refined::Added;
             }
         }
-        for place in 0..self.repeated.len() {
-            if self.look_at_repeated(solver, place) == Refined::Added {
+        for (place, read) in self.repeated.iter().enumerate() {
+            if self.look_at_repeated(solver, place, read) == Refined::Added {
                 refined = Refined::Added;
             }
+        }
+        let looked = std::mem::take(&mut self.looked);
+        for (place, read) in (self.repeated.len()..).zip(&looked) {
+            if self.look_at_repeated(solver, place, read) == Refined::Added {
+                refined = Refined::Added;
+            }
+        }
+        self.looked = looked;
+        for read in self.choosable.take_wrong(solver.positions()) {
+            self.choose_origin(solver, &read);
+            self.looked.push(read);
+            refined = Refined::Added;
         }
         refined
     }

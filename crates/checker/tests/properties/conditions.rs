@@ -51,9 +51,7 @@ fn random_conditions(seed: u64) -> String {
     }
     if run.random.below(3) > 0 {
         for (key, values) in &run.versions {
-            if values.iter().all(|value| value != "nil") {
-                writeln!(text, "order {key} complete: {}", values.join(" ")).expect("memory");
-            }
+            writeln!(text, "order {key} complete: {}", values.join(" ")).expect("memory");
         }
     }
     text
@@ -108,7 +106,10 @@ impl Run {
         if self.random.below(4) == 0 {
             view.remove(&key);
             effects.remove(&key);
-            self.versions.entry(key).or_default().push("nil".into());
+            // With a number, the database says who removed it.
+            let told = self.snapshots && self.random.below(2) == 0;
+            let by = if told { format!("@{}", self.past.len()) } else { String::new() };
+            self.versions.entry(key).or_default().push(format!("nil{by}"));
             return format!("d({key})");
         }
         self.last += 1;
@@ -166,9 +167,14 @@ impl Run {
 
     fn update(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {
         let (text, holds) = self.condition();
-        write!(ops, " u({text})").expect("memory");
-        let keys: Vec<usize> =
-            view.iter().filter(|it| holds(*it.0, *it.1)).map(|it| *it.0).collect();
+        let rows: Vec<(usize, usize)> =
+            view.iter().map(|it| (*it.0, *it.1)).filter(|it| holds(it.0, it.1)).collect();
+        let listed: Vec<String> = rows.iter().map(|row| format!("{}={}", row.0, row.1)).collect();
+        // Some databases tell what they replaced.
+        let is_told = !listed.is_empty() && self.random.below(2) == 0;
+        let listed = if is_told { listed.join(" ") } else { "?".to_owned() };
+        write!(ops, " u({text}; {listed})").expect("memory");
+        let keys: Vec<usize> = rows.into_iter().map(|row| row.0).collect();
         for key in keys {
             let word = self.write(key, view, effects);
             write!(ops, " {word}").expect("memory");

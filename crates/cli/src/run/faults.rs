@@ -1,7 +1,7 @@
 //! Options that say what is done to servers while they are driven, and what was.
 
 use crate::limits;
-use isolde_harness::{Database, Failure, Fault, FaultPlan, Happened};
+use isolde_harness::{Address, Database, Failure, Fault, FaultPlan, Happened};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -35,6 +35,17 @@ fn parse_every(text: &str) -> Result<Duration, String> {
 }
 
 impl Arguments {
+    /// Refuses servers that were not started here, before anything is asked of them.
+    pub(crate) fn refuse_address(&self, address: &Address) -> Result<(), String> {
+        if self.faults.is_empty() || address.is_bare {
+            return Ok(());
+        }
+        Err(format!(
+            "expected a server that is started here, by the name of a database without an \
+             address, for --fault, found {address}"
+        ))
+    }
+
     /// Tells the database what to expect. One that was not started here refuses.
     pub(crate) fn announce(&self, database: &mut dyn Database) -> Result<(), Failure> {
         if self.faults.is_empty() { Ok(()) } else { database.expect_faults(&self.faults) }

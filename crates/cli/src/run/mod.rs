@@ -12,7 +12,8 @@ mod record;
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::{check, limits, say, workload};
+use crate::subject::Opening;
+use crate::{check, input, limits, report, say, workload};
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
 use isolde_harness::{Address, Claim, Database, Parameters, Workload};
@@ -56,6 +57,10 @@ pub(crate) struct Arguments {
     /// The folder for the history, which must not exist [default: one in isolde-runs]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Also write the page of the run, as `isolde report` does: a file, or report.html in a
+    /// folder that exists
+    #[arg(long, value_name = "FILE|DIR")]
+    report: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
@@ -86,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let parameters = arguments.workload.applied_to(preset.parameters);
     // Before anything is opened, because it is the user's own doing.
     Workload::new(parameters, arguments.rotate).map_err(|error| usage(&error.to_string()))?;
+    arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())
@@ -104,6 +110,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
     let json = outcome.to_json();
     output::write_whole(&folder.join("run.json"), |out| writeln_all(out, &json))?;
+    if let Some(path) = &arguments.report {
+        write_page(&folder, path, &arguments.limits)?;
+    }
     let printed = match arguments.format {
         OutputFormat::Json => json,
         OutputFormat::Text => outcome.to_text(arguments.quiet),
@@ -113,6 +122,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         say(&format!("isolde: run: {message}"));
     }
     Ok(outcome.status())
+}
+
+/// Writes the page of the run in this folder.
+fn write_page(folder: &Path, path: &Path, limits: &limits::Arguments) -> Result<(), Failure> {
+    let input = input::Arguments { from: None, initial: None };
+    let subject = Opening { input: &input, limits }.open(folder)?;
+    let page = report::to_page(&subject, &input::name(folder))?;
+    let path = if path.is_dir() { path.join("report.html") } else { path.to_owned() };
+    output::write_whole(&path, |out| out.write_all(page.as_bytes()))?;
+    say(&format!("isolde: wrote {}", path.display()));
+    Ok(())
 }
 
 fn writeln_all(out: &mut dyn std::io::Write, text: &str) -> std::io::Result<()> {

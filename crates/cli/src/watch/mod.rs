@@ -320,6 +320,7 @@ impl Watch<'_> {
         let workload = Workload::new(parameters, arguments.rotate)
             .map_err(|error| usage(&error.to_string()))?;
         let asked = self.asked_profile()?;
+        arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
         let mut database =
             isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
         let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())

@@ -53,6 +53,16 @@ fn the_bundle_of_a_run_says_how_to_repeat_it() {
 }
 
 #[test]
+fn the_history_of_a_bundle_is_read_like_any_other() {
+    let folder = bundled();
+    let (bundle, history) =
+        (folder.isolde("check all.tar.gz -q"), folder.isolde("check history.txt -q"));
+    assert_eq!(bundle.stdout.replace("all.tar.gz", "history.txt"), history.stdout);
+    assert_eq!(folder.isolde("bundle all.tar.gz -o again.tar.gz").status, 0);
+    assert_eq!(folder.isolde("stats again.tar.gz").status, 0);
+}
+
+#[test]
 fn a_bundle_that_is_cut_off_says_so() {
     let folder = bundled();
     let whole = std::fs::read(folder.path("all.tar.gz")).expect("it was written");

@@ -64,6 +64,47 @@ fn a_report_of_violations_passes_and_a_gate_does_not() {
 }
 
 #[test]
+fn colour_is_for_those_who_ask() {
+    let run = folder().isolde("check fractured.hist --level read-atomic --color always");
+    assert!(run.stdout.contains("  read-atomic  \x1b[31mviolated\x1b[0m\n"), "{}", run.stdout);
+    assert_eq!(without_colour(&run.stdout), FRACTURED_REPORT);
+}
+
+/// A terminal of 60 columns, as `script` makes one.
+#[cfg(target_os = "linux")]
+#[test]
+#[allow(clippy::print_stdout, reason = "a skipped test must be seen")]
+fn a_terminal_gets_colour_and_lines_no_longer_than_it_is_wide() {
+    let folder = folder();
+    let command = |more: &str| {
+        let isolde = env!("CARGO_BIN_EXE_isolde");
+        format!("stty cols 60; {isolde} check fractured.hist --level read-atomic {more}")
+    };
+    let shown = |more: &str| {
+        let mut script = std::process::Command::new("script");
+        script.args(["-qec", &command(more), "/dev/null"]).current_dir(folder.path("."));
+        script.env("TERM", "xterm").env_remove("NO_COLOR").stdin(std::process::Stdio::null());
+        script.output().ok().map(|it| String::from_utf8_lossy(&it.stdout).replace('\r', ""))
+    };
+    let Some(coloured) = shown("") else {
+        println!("skipped: no `script`");
+        return;
+    };
+    assert!(coloured.contains("\x1b[31mviolated\x1b[0m"), "{coloured}");
+    let plain = without_colour(&coloured);
+    assert_eq!(plain.lines().find(|line| line.chars().count() > 60), None, "{plain}");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words(&plain), words(FRACTURED_REPORT));
+    assert_eq!(shown("--color never").as_deref(), Some(plain.as_str()));
+}
+
+fn without_colour(text: &str) -> String {
+    let mut parts = text.split('\x1b');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').expect("the end of a colour").1)
+}
+
+#[test]
 fn several_levels_pass_only_together() {
     let levels = "-l read-atomic -l adya-read-committed";
     assert_eq!(

@@ -48,13 +48,19 @@ fn weaker_models_are_asked_for_by_name() {
 
 #[test]
 fn one_false_outweighs_an_unknown_and_bad_input_both() {
-    // Which of two appends of one element a read saw is not searched in long histories.
-    let appends =
-        lines(0..9, |number| format!("{{:type :ok :f :txn :value [[:append :x {number}]]}}"));
-    let again = "{:type :ok :f :txn :value [[:append :x 1]]}\n";
-    let read = "{:type :ok :f :txn :value [[:r :x [0 1]]]}\n";
+    // Of too many elements it is not known which of two appends a read saw: not all of them
+    // are the first ones, nor the second ones.
+    let appends = |special: u32, also: &str| {
+        lines(0..12, |number| {
+            let also = if number == special { also } else { "" };
+            format!("{{:type :ok :f :txn :value [[:append :x {number}]{also}]}}")
+        })
+    };
+    let (first, second) = (appends(3, " [:append :y 1]"), appends(7, " [:append :z 1]"));
+    let all = (0..12).map(|it| it.to_string()).collect::<Vec<_>>().join(" ");
+    let read = format!("{{:type :ok :f :txn :value [[:r :x [{all}]] [:r :y []] [:r :z []]]}}\n");
     let folder = folder();
-    folder.write("long.edn", format!("{appends}{again}{read}").as_bytes());
+    folder.write("long.edn", format!("{first}{second}{read}").as_bytes());
     folder.write("bad.edn", b"{:type :ok :f :txn :value [[:r :x ");
     let statuses = |files: &str| {
         let Run { status, stdout, .. } = folder.isolde(&format!("elle -m list-append {files}"));

@@ -58,6 +58,15 @@ fn an_unknown_format_is_said_and_nothing_is_guessed() {
 }
 
 #[test]
+fn a_damaged_first_line_is_said_with_the_format_of_the_others() {
+    let run = checked(b"r(1,99999999999999999999999,3,4)\nr(1,2,3,4)\nw(1,3,3,5)\n");
+    assert_eq!((run.status, &*run.stdout), (3, ""));
+    let message = "isolde: history: line 1: expected a line of the format plume, as those after \
+                   it are, found `r(1,99999999999999999999999,3,4)`";
+    assert!(run.stderr.starts_with(message), "{}", run.stderr);
+}
+
+#[test]
 fn a_missing_file_and_a_folder_without_logs_are_said() {
     let folder = Folder::with(&[]);
     assert_eq!(

@@ -37,7 +37,7 @@ fn help_lists_commands_and_exit_statuses() {
     let expected = "\
 Tells which isolation levels a database really gave its clients
 
-Usage: isolde [COMMAND]
+Usage: isolde [OPTIONS] [COMMAND]
 
 Commands:
   run      Drive a database, record what its clients see, and check what it promises
@@ -60,8 +60,10 @@ Commands:
   help     Print this message or the help of the given subcommand(s)
 
 Options:
-  -h, --help     Print help
-  -V, --version  Print version
+      --color <WHEN>  When to use colour: auto (on a terminal, unless NO_COLOR is set), always or
+                      never
+  -h, --help          Print help
+  -V, --version       Print version
 
 Exit status: 0 satisfied, 1 violated, 2 unknown, 3 bad usage or input.
 ";

@@ -231,6 +231,23 @@ fn finished_runs_are_browsed_and_nothing_else() {
         );
         assert_eq!(browser.complaints, [""; 0]);
     }
+    // Connections that ask for nothing, or for half of it, keep nobody from an answer.
+    let idle: Vec<std::net::TcpStream> = (0..200)
+        .map(|number| {
+            let mut stream = std::net::TcpStream::connect(host).expect("the server listens");
+            if number % 2 == 0 {
+                stream.write_all(b"GET / HTTP/1.1\r\n").expect("the server is there");
+            }
+            stream
+        })
+        .collect();
+    assert_eq!(get("/"), "HTTP/1.1 200 OK");
+    drop(idle);
+    // A link leads nowhere that is not served.
+    let log = folder.path("runs/one<two/history.log");
+    std::fs::remove_file(&log).expect("it was recorded");
+    std::os::unix::fs::symlink(folder.path("secret"), &log).expect("a link");
+    assert_eq!(get("/run/one%3Ctwo"), "HTTP/1.1 403 Forbidden");
     // Ctrl-C is a clean end.
     let pid = server.id().to_string();
     let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();

@@ -106,6 +106,11 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
         ("run --sessions 0", "expected 1 to 1048576 sessions, found 0"),
         ("run --rotate 0", "expected at least 1 transaction before keys change, found 0"),
         (
+            "run postgres://user@192.0.2.1/none --fault kill",
+            "expected a server that is started here, by the name of a database without an address, \
+             for --fault, found postgres://user@192.0.2.1/none",
+        ),
+        (
             "run sqlite --fault kill",
             "expected a server that is started here, by the name of a database without an address, \
              for --fault; this SQLite can be disturbed by hand while a run with --duration goes on",
@@ -315,5 +320,19 @@ fn a_program_that_never_answers_keeps_no_run_from_ending() {
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         let name = program.display().to_string();
         assert!(!words.contains(&name), "still running: {words}");
+    }
+}
+
+#[test]
+fn the_page_of_a_run_is_written_at_once() {
+    let folder = Folder::with(&[]);
+    std::fs::create_dir(folder.path("pages")).expect("a new folder");
+    for (report, page) in [("page.html", "page.html"), ("pages", "pages/report.html")] {
+        let output = format!("run-{}", report.len());
+        let run = folder
+            .isolde(&format!("run sqlite --transactions 20 -o {output} --report {report} --quiet"));
+        assert_eq!((run.status, run.stderr), (0, format!("isolde: wrote {page}\n")));
+        let shown = folder.isolde(&format!("report {output} -o -"));
+        assert_eq!(folder.read(page), shown.stdout);
     }
 }

@@ -10,12 +10,13 @@ use super::stored_versions::StoredVersions;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Installed, Needs,
-    Past, Request, RequestKind, Session,
+    Past, Request, RequestKind, Session, Snapshot,
 };
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, SslOpts};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
@@ -111,6 +112,7 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
         endpoints: servers.iter().map(endpoint).collect(),
         servers,
         tables: Tables::default(),
+        is_asked: AtomicBool::new(false),
     }))
 }
 
@@ -248,6 +250,8 @@ struct Mysql {
     /// One for each server.
     endpoints: Vec<Endpoint>,
     tables: Tables,
+    /// Whether evidence is asked for: then sessions tell their snapshots, if they can.
+    is_asked: AtomicBool,
 }
 
 impl Mysql {
@@ -356,7 +360,13 @@ impl Database for Mysql {
         set(&mut conn, format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))?;
         let statements = Statements::new(&mut conn, &self.tables)
             .map_err(|error| failure(&error, Stage::Statement))?;
-        Ok(Box::new(MysqlSession { conn, statements }))
+        // Where reads have a snapshot that the log has a place for.
+        let tells = self.is_asked.load(Ordering::Relaxed)
+            && self.name == "MariaDB"
+            && self.servers.len() == 1
+            && level == "repeatable read"
+            && self.tables.by_condition;
+        Ok(Box::new(MysqlSession { conn, statements, told: tells.then(Told::default) }))
     }
 
     fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
@@ -371,6 +381,7 @@ impl Database for Mysql {
             let registers = &self.tables.registers;
             return Ok(Box::new(StoredVersions::begin(&self.servers[0], registers)?));
         }
+        self.is_asked.store(true, Ordering::Relaxed);
         Ok(Box::new(BinaryLog::begin(&self.servers[0], &self.tables.registers)?))
     }
 
@@ -401,6 +412,16 @@ impl Database for Mysql {
 struct MysqlSession {
     conn: Conn,
     statements: Statements,
+    /// What is told about snapshots, if anything is.
+    told: Option<Told>,
+}
+
+/// What a session tells about the snapshot of its transaction.
+#[derive(Default)]
+struct Told {
+    snapshot: Option<Snapshot>,
+    /// Whether the last request read by it: what changes rows sees the latest ones.
+    is_read: bool,
 }
 
 impl MysqlSession {
@@ -420,16 +441,34 @@ impl MysqlSession {
 
 impl Session for MysqlSession {
     fn begin(&mut self, _access: Access) -> Result<(), Failure> {
-        let begun = self.conn.query_drop("START TRANSACTION");
-        begun.map_err(|error| self.failed(&error, Stage::Statement))
+        let Some(told) = &mut self.told else {
+            let begun = self.conn.query_drop("START TRANSACTION");
+            return begun.map_err(|error| self.failed(&error, Stage::Statement));
+        };
+        let begun = self.conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+        let snapshot = begun.and_then(|()| recover::snapshot(&mut self.conn));
+        match snapshot {
+            Ok(snapshot) => *told = Told { snapshot, is_read: false },
+            Err(error) => return Err(self.failed(&error, Stage::Statement)),
+        }
+        Ok(())
     }
 
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
         if !SUPPORTED.contains(&request.kind()) {
             return Err(Failure::unsupported(request));
         }
+        if let Some(told) = &mut self.told {
+            use RequestKind::{Aggregate, Range, Select};
+            told.is_read = matches!(request.kind(), Range | Select | Aggregate);
+        }
         let answer = self.statements.answer(&mut self.conn, request);
         answer.map_err(|error| self.failed(&error, Stage::Statement))
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let told = self.told.as_ref().filter(|told| told.is_read)?;
+        told.snapshot.clone()
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -10,7 +10,7 @@
 
 use super::driver::Server;
 use super::errors::described;
-use isolde_harness::{Evidence, Failure, Installed, Past};
+use isolde_harness::{Evidence, Failure, Installed, Numbered, Past, Snapshot};
 use mysql::binlog::events::{
     Event, EventData, QueryEvent, RotateEvent, RowsEventData, TableMapEvent,
 };
@@ -58,6 +58,8 @@ pub(super) struct BinaryLog {
     file: String,
     /// The end of the last transaction that was read.
     position: u64,
+    /// Transactions by the ends of their entries, until they are asked for.
+    numbers: Vec<Numbered>,
 }
 
 impl BinaryLog {
@@ -80,9 +82,10 @@ impl BinaryLog {
             server: server.clone(),
             replica_id: replica_id(registers),
             database,
-            past: Past { table: Some(registers.to_owned()), slot: None },
+            past: Past { table: Some(registers.to_owned()), ..Past::default() },
             file,
             position,
+            numbers: Vec::new(),
         };
         // What a replica needs shows when one asks as a replica.
         log.collect(&mut Vec::new())?;
@@ -103,6 +106,26 @@ impl BinaryLog {
             .with_flags(BinlogDumpFlags::BINLOG_DUMP_NON_BLOCK);
         conn.get_binlog_stream(request)
     }
+}
+
+/// A place in the log as one number: files are numbered, places in them have 32 bits.
+fn place_in_log(file: &str, position: u64) -> Option<u64> {
+    let (_, number) = file.rsplit_once('.')?;
+    let number: u64 = number.parse().ok()?;
+    (number < 1 << 20 && position < 1 << 40).then_some(number << 40 | position)
+}
+
+/// What a transaction sees that has begun with a consistent snapshot: everything whose entry
+/// in the log ends where the snapshot stands, or before. MariaDB alone tells.
+pub(super) fn snapshot(conn: &mut Conn) -> Result<Option<Snapshot>, mysql::Error> {
+    let rows: Vec<(String, String)> = conn.query("SHOW SESSION STATUS LIKE 'binlog_snapshot_%'")?;
+    let of = |name: &str| {
+        let row = rows.iter().find(|row| row.0.eq_ignore_ascii_case(name));
+        row.map(|row| row.1.as_str())
+    };
+    let place = of("binlog_snapshot_file").zip(of("binlog_snapshot_position"));
+    let place = place.and_then(|(file, at)| place_in_log(file, at.parse().ok()?));
+    Ok(place.map(|place| Snapshot { below: place + 1, except: Vec::new() }))
 }
 
 /// Refuses what would leave something out of the log.
@@ -198,6 +221,7 @@ pub(super) fn recall(server: &Server, past: &Past) -> Result<Vec<Installed>, Fai
         file: oldest.and_then(|row| row.get(0)).unwrap_or_default(),
         // Where the first event of a file is.
         position: 4,
+        numbers: Vec::new(),
     };
     let mut tables: BTreeMap<String, Vec<Installed>> = BTreeMap::new();
     log.read(&mut |table, installed| {
@@ -209,6 +233,10 @@ pub(super) fn recall(server: &Server, past: &Past) -> Result<Vec<Installed>, Fai
 impl Evidence for BinaryLog {
     fn collect(&mut self, found: &mut Vec<Installed>) -> Result<(), Failure> {
         self.read(&mut |_, installed| found.push(installed))
+    }
+
+    fn numbers(&mut self) -> Vec<Numbered> {
+        std::mem::take(&mut self.numbers)
     }
 }
 
@@ -269,6 +297,12 @@ impl BinaryLog {
             }
         };
         if is_end {
+            let first = txn.iter().find_map(|(_, it)| it.value.map(|value| (it.key, value)));
+            if let (Some((key, value)), Some(number)) =
+                (first, place_in_log(&self.file, header.log_pos().into()))
+            {
+                self.numbers.push(Numbered { number, key, value });
+            }
             txn.drain(..).for_each(|(table, installed)| take(&table, installed));
             self.position = u64::from(header.log_pos());
         }
@@ -329,8 +363,10 @@ fn installed(
         let version = match (&before, &after) {
             (_, Some(after)) => number(after, 0)
                 .zip(number(after, 1))
-                .map(|(key, value)| Installed { key, value: Some(value) }),
-            (Some(before), None) => number(before, 0).map(|key| Installed { key, value: None }),
+                .map(|(key, value)| Installed { key, value: Some(value), number: None }),
+            (Some(before), None) => {
+                number(before, 0).map(|key| Installed { key, value: None, number: None })
+            }
             (None, None) => None,
         };
         versions.push(version.ok_or_else(|| {

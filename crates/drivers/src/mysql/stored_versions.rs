@@ -124,7 +124,7 @@ fn versions(key: u64, answer: &Value) -> Option<Vec<Installed>> {
             // A lock that was released, or a transaction that was rolled back.
             _ => continue,
         };
-        commits.insert(write.get("commit_ts")?.as_u64()?, Installed { key, value });
+        commits.insert(write.get("commit_ts")?.as_u64()?, Installed { key, value, number: None });
     }
     Some(commits.into_values().collect())
 }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn versions_come_in_the_order_of_their_commits() {
         let answer: Value = serde_json::from_str(ANSWER).expect("JSON");
-        let version = |value| Installed { key: 5, value };
+        let version = |value| Installed { key: 5, value, number: None };
         assert_eq!(
             versions(5, &answer),
             Some(vec![version(Some(12)), version(None), version(Some(70_000))])

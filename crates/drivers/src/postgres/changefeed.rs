@@ -120,10 +120,10 @@ fn message(key: &[u8], value: &[u8]) -> Result<Told, String> {
     let key: Value = serde_json::from_slice(key).map_err(|_| wrong())?;
     let key = key.get(0).and_then(Value::as_u64).ok_or_else(wrong)?;
     let installed = match value.get("after") {
-        Some(Value::Null) => Installed { key, value: None },
+        Some(Value::Null) => Installed { key, value: None, number: None },
         Some(row) => {
             let value = row.get("value").and_then(Value::as_u64).ok_or_else(wrong)?;
-            Installed { key, value: Some(value) }
+            Installed { key, value: Some(value), number: None }
         }
         None => return Err(wrong()),
     };
@@ -207,7 +207,7 @@ mod tests {
                 resolved.push(found.len());
             }
         }
-        let version = |key, value| Installed { key, value };
+        let version = |key, value| Installed { key, value, number: None };
         assert_eq!(
             found,
             [version(5, Some(12)), version(7, Some(13)), version(5, Some(14)), version(7, None),]

@@ -26,6 +26,10 @@ pub(super) struct Decoding {
     slot: String,
     /// How lines about the table begin.
     beginning: String,
+    /// A number that a transaction had when this began, in all of its 64 bits; the log has 32.
+    recent: u64,
+    /// The transaction whose changes are being read.
+    txn: Option<u64>,
 }
 
 impl Decoding {
@@ -42,7 +46,11 @@ impl Decoding {
         let refused = |error: postgres::Error| refusal(&error);
         client.batch_execute("SET statement_timeout = 0").map_err(refused)?;
         let row = client
-            .query_one("SELECT current_setting('wal_level'), current_schema()::text", &[])
+            .query_one(
+                "SELECT current_setting('wal_level'), current_schema()::text, \
+                 pg_snapshot_xmax(pg_current_snapshot())::text",
+                &[],
+            )
             .map_err(refused)?;
         let level: String = row.get(0);
         if level != "logical" {
@@ -60,7 +68,12 @@ impl Decoding {
             )
             .map_err(refused)?;
         let schema = schema.unwrap_or_else(|| "public".to_owned());
-        Ok(Decoding { client, slot, beginning: format!("table {schema}.{registers}: ") })
+        let recent: String = row.get(2);
+        let recent = recent.parse().map_err(|_| {
+            Failure::Refused(format!("expected the number of a transaction, found {recent}"))
+        })?;
+        let beginning = format!("table {schema}.{registers}: ");
+        Ok(Decoding { client, slot, beginning, recent, txn: None })
     }
 }
 
@@ -90,19 +103,30 @@ impl Evidence for Decoding {
             .client
             .query(
                 "SELECT data FROM pg_logical_slot_get_changes($1, NULL, $2, \
-                 'skip-empty-xacts', '1', 'include-xids', '0')",
+                 'skip-empty-xacts', '1', 'include-xids', '1')",
                 &[&self.slot, &CHANGES_MAX],
             )
             .map_err(|error| refusal(&error))?;
         for row in &rows {
             let line: &str = row.try_get(0).map_err(|error| refusal(&error))?;
+            if let Some(number) = line.strip_prefix("BEGIN ") {
+                self.txn = number.parse().ok().map(|short| whole_number(self.recent, short));
+            }
             let Some(change) = line.strip_prefix(self.beginning.as_str()) else { continue };
-            found.push(installed(change).ok_or_else(|| {
+            let mut version = installed(change).ok_or_else(|| {
                 Failure::Refused(format!("expected a change of key and value, found `{line}`"))
-            })?);
+            })?;
+            version.number = self.txn.filter(|_| version.value.is_none());
+            found.push(version);
         }
         Ok(())
     }
+}
+
+/// The number of 64 bits that is nearest to a recent one and ends in these.
+fn whole_number(recent: u64, short: u32) -> u64 {
+    let later = short.wrapping_sub(recent as u32);
+    recent.wrapping_add_signed(i64::from(later.cast_signed()))
 }
 
 /// The versions of the past that a slot has kept. They stay in it.
@@ -155,7 +179,7 @@ fn installed(change: &str) -> Option<Installed> {
         "DELETE" => None,
         _ => return None,
     };
-    Some(Installed { key, value })
+    Some(Installed { key, value, number: None })
 }
 
 /// The snapshot that PostgreSQL writes like this, such as `10:20:10,14`.
@@ -187,8 +211,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_the_log_are_near_those_of_the_snapshots() {
+        assert_eq!(whole_number(700, 705), 705);
+        assert_eq!(whole_number((3 << 32) + 700, 690), (3 << 32) + 690);
+        assert_eq!(whole_number((3 << 32) - 2, 5), (3 << 32) + 5);
+    }
+
+    #[test]
     fn changes_are_versions_and_removals() {
-        let version = |key, value| Some(Installed { key, value });
+        let version = |key, value| Some(Installed { key, value, number: None });
         for (change, expected) in [
             ("INSERT: key[bigint]:5 value[bigint]:12", version(5, Some(12))),
             ("UPDATE: key[bigint]:5 value[bigint]:13", version(5, Some(13))),

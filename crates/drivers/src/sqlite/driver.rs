@@ -9,14 +9,15 @@
 
 use super::errors::failure;
 use super::recover::{Numbered, Places};
+use super::temporary::{self, Temporary};
 use crate::Target;
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
     Identity, Needs, Request, RequestKind, Session, SnapshotPoint,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How SQLite is reached.
@@ -37,8 +38,9 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             TARGET.example
         )));
     }
-    let (path, is_ours) = if address.path.is_empty() {
-        (temporary_path(), true)
+    let temporary = address.path.is_empty().then(Temporary::new);
+    let (path, is_ours) = if let Some(temporary) = &temporary {
+        (temporary.path.clone(), true)
     } else {
         let path = PathBuf::from(&address.path);
         let is_ours = !path.exists();
@@ -54,6 +56,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             SnapshotPoint::FirstRequest,
         )],
         tables: Tables::default(),
+        _temporary: temporary,
         is_asked: AtomicBool::new(false),
     };
     // A path that cannot be opened, or is no database, shows now.
@@ -69,15 +72,6 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
     Ok(Box::new(database))
 }
 
-/// A path that no other database of this or another process has.
-fn temporary_path() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let nanos = now.map_or(0, |elapsed| elapsed.as_nanos());
-    std::env::temp_dir().join(format!("isolde-{}-{count}-{nanos:x}.db", std::process::id()))
-}
-
 struct Sqlite {
     path: PathBuf,
     /// Whether the file was created here, and is removed in the end.
@@ -85,6 +79,8 @@ struct Sqlite {
     endpoints: Vec<Endpoint>,
     claims: Vec<Claim>,
     tables: Tables,
+    /// Keeps others from taking the file for a leftover, to the end.
+    _temporary: Option<Temporary>,
     /// Whether evidence is asked for: then sessions tell their snapshots.
     is_asked: AtomicBool,
 }
@@ -113,15 +109,6 @@ impl Sqlite {
 
     fn unusable(&self, error: &rusqlite::Error) -> Failure {
         Failure::Refused(format!("cannot use {}: {error}", self.path.display()))
-    }
-
-    fn remove_file(&self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(suffix);
-            // What is not there need not be removed.
-            let _ = std::fs::remove_file(Path::new(&path));
-        }
     }
 }
 
@@ -193,7 +180,7 @@ impl Database for Sqlite {
 
     fn clean_up(&mut self) -> Result<(), Failure> {
         if self.is_ours {
-            self.remove_file();
+            temporary::remove(&self.path);
             self.tables = Tables::default();
             return Ok(());
         }

@@ -3,5 +3,6 @@
 mod driver;
 mod errors;
 mod recover;
+mod temporary;
 
 pub(crate) use driver::TARGET;

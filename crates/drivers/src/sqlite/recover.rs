@@ -65,7 +65,8 @@ impl Evidence for Numbered {
             let key: i64 = row.get(1).map_err(lost)?;
             let value: Option<i64> = row.get(2).map_err(lost)?;
             let value = value.map(i64::cast_unsigned);
-            found.push(Installed { key: key.cast_unsigned(), value });
+            let number = value.is_none().then_some(self.last.cast_unsigned());
+            found.push(Installed { key: key.cast_unsigned(), value, number });
         }
         Ok(())
     }

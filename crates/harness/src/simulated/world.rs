@@ -373,7 +373,9 @@ impl World {
         let Some(mut installed) = self.installed.take() else { return };
         for (number, value) in txn.writes().filter(|write| write.0 % 2 == 0) {
             let key = self.names[number as usize / 2];
-            installed.push(Installed { key, value: self.value(value) });
+            let value = self.value(value);
+            let number = value.is_none().then_some(txn.number);
+            installed.push(Installed { key, value, number });
         }
         self.installed = Some(installed);
     }

@@ -84,3 +84,28 @@ fn the_last_declaration_of_an_initial_value_counts() {
     assert_eq!(history.initial(key), value(6));
     assert_eq!(history.declared_initial().len(), 1);
 }
+
+/// A tenth of ten million, which shall fit in 400 MB.
+#[test]
+fn an_operation_takes_no_more_than_forty_bytes() {
+    let mut builder = HistoryBuilder::new();
+    let mut number = 0;
+    for session in 0..50 {
+        let label = builder.values().unsigned(session);
+        let session = builder.new_session(label);
+        for _ in 0..2_500 {
+            builder.begin(session);
+            for place in 0..8 {
+                number += 1;
+                let name = builder.values().unsigned(number * 7919 % 100_000);
+                let key = builder.key(name);
+                let value = builder.values().unsigned(number);
+                let kind = if place % 2 == 0 { OpKind::Write } else { OpKind::Read };
+                builder.op(kind, key, value);
+            }
+        }
+    }
+    let history = builder.finish("large").expect("a history");
+    assert_eq!(history.op_count(), 1_000_000);
+    assert!(history.memory() <= 40_000_000, "{} bytes", history.memory());
+}

@@ -42,7 +42,7 @@ pub(super) fn is_binary(head: &[u8]) -> bool {
 /// Not ASCII, so that no text begins like it, and with a line end, so that a
 /// transfer that changes line ends is noticed.
 pub(super) const MAGIC: [u8; 8] = *b"\x89ISOLDE\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Bytes of one entry of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,8 @@ const SCHEMA: &[(&str, Width)] = &[
     ("version.complete", Width::Byte),
     ("version.chains", Width::Long),
     ("version.values", Width::Word),
+    ("version.numbered", Width::Word),
+    ("version.numbers", Width::Long),
     ("serial.given", Width::Byte),
     ("serial.txns", Width::Word),
     ("event.timed", Width::Byte),

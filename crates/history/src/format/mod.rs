@@ -51,7 +51,7 @@ pub use open::{OpenError, open};
 pub use text::expectations;
 
 use crate::builder::HistoryBuilder;
-use crate::error::ReadError;
+use crate::error::{Place, ReadError};
 use crate::history::History;
 use crate::source::Source;
 use std::io::{self, Write};
@@ -325,7 +325,10 @@ fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
                 return ReadError::new(&name, found)
                     .hint("the history of the test is `history.edn` in the same directory");
             }
-            Input::File(_) => {
+            Input::File(source) => {
+                if let Some(error) = damaged_start(&name, source.window()) {
+                    return error;
+                }
                 ("a history in a known format", "name it with --from; see `isolde formats`")
             }
             Input::Directory { .. } => {
@@ -338,6 +341,16 @@ fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
         };
         ReadError::new(&name, format!("expected {what}, found {found}")).hint(hint)
     })
+}
+
+/// The error of a file whose lines but the first are of a known format.
+fn damaged_start(name: &str, window: &[u8]) -> Option<ReadError> {
+    let head = &window[..window.len().min(SAMPLE_BYTES)];
+    let (first, rest) = head.split_at(head.iter().position(|&byte| byte == b'\n')? + 1);
+    let format = detect(&Sample { names: None, head: rest })?;
+    let expected = format!("a line of the format {}, as those after it are", format.name);
+    let error = ReadError::expected(name, Place::Line(1), &expected, first.trim_ascii_end());
+    Some(error.hint(format!("--from {} tells more", format.name)))
 }
 
 fn base_name(path: &str) -> String {

@@ -11,12 +11,12 @@ mod scan;
 use super::{Format, Input, Sample};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::{Place, ReadError};
-use crate::history::{Interval, OpKind, Outcome, SessionId, Time, TxnTimes, VersionChain};
+use crate::history::{Interval, KeyId, OpKind, Outcome, SessionId, Time, TxnTimes, VersionChain};
 use crate::predicate::{Aggregate, Condition, Predicate, PredicateRow};
 use crate::source::Source;
 use crate::value::Value;
 use hashbrown::HashMap;
-use scan::{About, Effect, Line, Step, Word};
+use scan::{About, Effect, Installed, Line, Step, Word};
 
 pub(super) const FORMAT: Format = Format {
     name: "log",
@@ -42,6 +42,7 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         intents: HashMap::new(),
         open: HashMap::new(),
         replaced: HashMap::new(),
+        writers: None,
         written: Vec::new(),
         has_head: false,
         has_ended: false,
@@ -89,6 +90,8 @@ struct Reader<'a> {
     open: HashMap<u64, Open>,
     /// By key and last value of a transaction, what it wrote there before.
     replaced: HashMap<(u64, u64), Vec<u64>>,
+    /// Who wrote what, once it is asked for: behind all transactions.
+    writers: Option<HashMap<(KeyId, Value), DraftTxn>>,
     /// Keys and values that the transaction at hand writes.
     written: Vec<(u64, u64)>,
     has_head: bool,
@@ -115,14 +118,15 @@ impl Reader<'_> {
             b"unknown" => self.outcome(&mut cursor, Outcome::Unknown),
             b"versions" => self.versions(&mut cursor, Told::All),
             b"finals" => self.versions(&mut cursor, Told::Finals),
+            b"numbers" => self.numbers(&mut cursor),
             b"event" => self.event(&mut cursor),
             b"end" => {
                 self.has_ended = true;
                 Ok(())
             }
             _ => Err(
-                "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
-                 or `end`",
+                "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, \
+                 `numbers`, `event` or `end`",
             ),
         };
         known.map_err(|expected| self.expected(line, expected, text))
@@ -287,27 +291,46 @@ impl Reader<'_> {
     /// Versions of a register, as the database told them.
     fn versions(&mut self, line: &mut Line<'_>, told: Told) -> Result<(), &'static str> {
         let key = line.number()?;
-        let mut numbers = line.versions()?;
+        let mut installed = line.versions()?;
         if told == Told::Finals {
-            let all = |last: &Option<u64>| {
-                let replaced = last.and_then(|last| self.replaced.get(&(key, last)));
-                replaced
-                    .into_iter()
-                    .flatten()
-                    .map(|&it| Some(it))
-                    .chain([*last])
-                    .collect::<Vec<_>>()
+            let all = |last: &Installed| {
+                let replaced = match *last {
+                    Installed::Value(last) => self.replaced.get(&(key, last)),
+                    Installed::Removal(_) => None,
+                };
+                let replaced = replaced.into_iter().flatten().map(|&it| Installed::Value(it));
+                replaced.chain([*last]).collect::<Vec<_>>()
             };
-            numbers = numbers.iter().flat_map(all).collect();
+            installed = installed.iter().flat_map(all).collect();
         }
         let values = self.builder.values();
         let name = values.unsigned(key);
-        let values = numbers
-            .into_iter()
-            .map(|number| number.map_or(Value::NIL, |number| values.unsigned(number)))
-            .collect();
+        let mut numbers = Vec::new();
+        let mut value = |(place, installed): (u32, Installed)| match installed {
+            Installed::Value(number) => values.unsigned(number),
+            Installed::Removal(number) => {
+                numbers.extend(number.map(|number| (place, number)));
+                Value::NIL
+            }
+        };
+        let values = (0..).zip(installed).map(&mut value).collect();
         let key = self.builder.key(name);
-        self.builder.version_chain(VersionChain { key, values, complete: true });
+        self.builder.version_chain(VersionChain { key, values, numbers, complete: true });
+        Ok(())
+    }
+
+    /// Numbers of transactions, each by something that its transaction wrote.
+    fn numbers(&mut self, line: &mut Line<'_>) -> Result<(), &'static str> {
+        for (number, key, value) in line.numbered()? {
+            let values = self.builder.values();
+            let (name, value) = (values.unsigned(key), values.unsigned(value));
+            let key = self.builder.key(name);
+            let writer = self.writers.get_or_insert_with(|| self.builder.writers());
+            // Who wrote nothing that is recorded has no place for a number.
+            if let Some(&txn) = writer.get(&(key, value)) {
+                self.builder.number(txn, number);
+            }
+        }
         Ok(())
     }
 
@@ -323,6 +346,7 @@ impl Reader<'_> {
             let message = "expected the head of a log, `isolde-log 1`, found a part of a line";
             return Err(ReadError::new(source.name(), message).at(Place::Line(1)));
         }
+        self.builder.settle_numbers();
         let mut sent: Vec<u64> = self.intents.keys().copied().collect();
         sent.sort_unstable();
         for label in sent {

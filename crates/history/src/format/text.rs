@@ -5,6 +5,7 @@
 //! Tolerated beyond the description: a byte order mark, spaces around
 //! punctuation, and any order of declarations and transactions.
 
+mod condition;
 mod read;
 mod scan;
 mod write;

@@ -1,12 +1,13 @@
 //! Version orders that came with the history.
 //!
-//! Writes of transactions that do not count are passed over; a value that several
-//! operations wrote tells nothing. A chain that contradicts a transaction's own
+//! Writes of transactions that do not count are passed over, and so are entries of which
+//! nothing tells who wrote them. A chain that contradicts a transaction's own
 //! program, or puts the initial version behind a write, is a conflict and gives no
 //! steps.
 
 use super::writes::Writes;
 use super::{VersionConflict, VersionEvidence, VersionStep};
+use crate::given::Named;
 use crate::history::{History, OpId, TxnId, VersionChain};
 use hashbrown::HashMap;
 
@@ -36,16 +37,17 @@ fn chain_steps(
     let mut last: Option<TxnId> = None;
     let mut first_write: Option<OpId> = None;
     let mut latest_of: HashMap<TxnId, OpId> = HashMap::new();
-    for &value in &chain.values {
-        let version = match *writes.with_value(key, value) {
-            [only] if value != history.initial(key) => only,
-            [] if value == history.initial(key) => match first_write {
+    let writes_of = |value| writes.with_value(key, value).iter().map(|it| it.op()).collect();
+    for named in chain.named(history, &writes_of) {
+        let op = match named {
+            Named::Write(op) => op,
+            Named::Initial => match first_write {
                 Some(write) => return Err(VersionConflict::LateInitial { write }),
                 None => continue,
             },
-            _ => continue,
+            Named::Open | Named::Nobody => continue,
         };
-        let (txn, op) = (version.txn, version.op());
+        let txn = history.txn_of(op);
         first_write = first_write.or(Some(op));
         if !counted[txn.index()] {
             continue;

@@ -139,7 +139,15 @@ impl Random {
         }
         for _ in 0..self.below(3) {
             let (key, values) = (self.key(), self.values());
-            self.builder.version_chain(VersionChain { key, values, complete: self.state & 1 == 0 });
+            let numbers = (0..values.len() as u32).filter(|_| self.below(3) == 0);
+            let numbers: Vec<u32> = numbers.collect();
+            let numbers = numbers.into_iter().map(|at| (at, self.below(20) as u64)).collect();
+            self.builder.version_chain(VersionChain {
+                key,
+                values,
+                numbers,
+                complete: self.state & 1 == 0,
+            });
         }
     }
 

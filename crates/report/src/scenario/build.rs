@@ -45,7 +45,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
         Evidence::Cases(cases) => {
             scenario.cases = cases.cycles.iter().map(|cycle| cast.case(cycle)).collect();
             scenario.cases_left_out = cases.count - cases.cycles.len();
-            scenario.conclusion = "no order of versions explains the reads".into();
+            scenario.conclusion = sentence::conclusion_of_cases(cases).into();
         }
     }
     scenario.summary = summary::summary(prose, anomaly);

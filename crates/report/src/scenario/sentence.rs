@@ -2,7 +2,7 @@
 
 use super::build::premises;
 use crate::prose::Prose;
-use isolde::{Cycle, Edge, INITIAL, Reason};
+use isolde::{Cases, Cycle, Edge, INITIAL, Reason};
 use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Time, TxnId};
 
 /// The contradiction that a cycle is.
@@ -37,13 +37,49 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
             Reason::Supposed { first, second } => {
                 format!("{} comes before {}", prose.txn(first), prose.txn(second))
             }
-            _ => continue,
+            _ => match chosen(prose, edge) {
+                Some((read, key, writer)) => format!(
+                    "{} read the {} of {}",
+                    prose.txn(prose.history.txn_of(read)),
+                    prose.content(read, key),
+                    prose.txn(writer)
+                ),
+                None => continue,
+            },
         };
         if !assumptions.contains(&assumed) {
             assumptions.push(assumed);
         }
     }
     assumptions.join(", and ")
+}
+
+/// What follows from all cases together.
+pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
+    let edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
+    let is_order =
+        |edge: &Edge| matches!(edge.reason, Reason::Assumed { .. } | Reason::Supposed { .. });
+    if edges.into_iter().any(is_order) {
+        "no order of versions explains the reads"
+    } else {
+        "no choice of writers explains the reads"
+    }
+}
+
+/// The read of a repeated value that an edge rests on, and the writer it is taken to have
+/// seen.
+pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, TxnId)> {
+    let (read, key, writer) = match edge.reason {
+        Reason::ReadsFrom { read, key } => (read, key, edge.before),
+        Reason::Overwritten { read, key, .. } => (read, key, edge.after),
+        _ => return None,
+    };
+    let index = prose.index;
+    let is_open = index.several().iter().any(|several| {
+        let open = index.read(several.read);
+        open.op == read && open.key == key
+    });
+    is_open.then_some((read, key, writer))
 }
 
 /// That one version comes before another.
@@ -105,11 +141,9 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
     if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
-        let condition = history.predicate(read).display(history.values());
+        let (looked, them) = looked(prose, read);
         let name = prose.key(key);
-        return format!(
-            "{after} selected rows with {condition} after {before} had changed what {name} adds to them"
-        );
+        return format!("{after} {looked} after {before} had changed what {name} adds to {them}");
     }
     match write {
         Some(write) if write.kind == OpKind::Append => {
@@ -117,6 +151,16 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
             format!("{after} read {content}, where {before} had appended {element}")
         }
         _ => format!("{after} read {content}, which {before} wrote"),
+    }
+}
+
+/// What an operation by condition did, and how to speak of what it found.
+fn looked(prose: &Prose<'_>, read: OpId) -> (String, &'static str) {
+    let predicate = prose.history.predicate(read);
+    let condition = predicate.display(prose.history.values());
+    match predicate.aggregate {
+        None => (format!("selected rows with {condition}"), "them"),
+        Some(_) => (format!("computed {condition}"), "it"),
     }
 }
 
@@ -135,8 +179,9 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
         let condition = predicate.display(history.values());
         if !predicate.item_rows().any(|row| row.key == key) {
             let name = prose.key(key);
+            let (looked, them) = looked(prose, read);
             return format!(
-                "{before} selected rows with {condition} before {after} changed what {name} adds to them{written}"
+                "{before} {looked} before {after} changed what {name} adds to {them}{written}"
             );
         }
         return format!(
@@ -173,9 +218,31 @@ fn in_real_time(prose: &Prose<'_>, edge: &Edge) -> String {
     let ended = prose.history.txn_interval(edge.before).completed;
     let begun = prose.history.txn_interval(edge.after).invoked;
     if ended == NEVER || begun == ALWAYS || ended >= begun {
-        return format!("{before} had completed when {after} was invoked");
+        return between_events(prose, edge);
     }
     format!("{before} had completed at {} when {after} was invoked at {}", time(ended), time(begun))
+}
+
+/// Of transactions that overlap, only some of their begins and commits are in order.
+fn between_events(prose: &Prose<'_>, edge: &Edge) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let first = prose.history.txn_times(edge.before);
+    let second = prose.history.txn_times(edge.after);
+    for (had, completed) in
+        [("committed", first.commit.completed), ("begun", first.begin.completed)]
+    {
+        for (did, invoked) in
+            [("began", second.begin.invoked), ("committed", second.commit.invoked)]
+        {
+            if completed != NEVER && invoked != ALWAYS && completed < invoked {
+                let (completed, invoked) = (time(completed), time(invoked));
+                return format!(
+                    "{before} had {had} by {completed}, before {after} {did}, from {invoked} on"
+                );
+            }
+        }
+    }
+    format!("{before} had completed when {after} was invoked")
 }
 
 /// A time with its unit.

@@ -1,5 +1,7 @@
 //! What happened, in one sentence of everyday words.
 
+use super::build::premises;
+use super::sentence::chosen;
 use crate::prose::{Prose, explain};
 use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, TxnId};
@@ -56,7 +58,7 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
         }
         _ => {
             let text = explain(prose, anomaly);
-            text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+            text.lines().map(str::trim).collect::<Vec<_>>().join("; ").replace(":; ", ": ")
         }
     }
 }
@@ -228,6 +230,36 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             prose.txn(second),
             prose.key(key)
         ),
-        None => "whatever the order of the versions, somebody saw what cannot have been".to_owned(),
+        None => whoever_wrote(prose, cases).unwrap_or_else(|| {
+            "whatever the order of the versions, somebody saw what cannot have been".to_owned()
+        }),
     }
+}
+
+/// The same of writers, if cases differ in whose value a read saw.
+fn whoever_wrote(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
+    let mut choices = Vec::new();
+    let mut open: Vec<&Edge> = cases.cycles.iter().flat_map(|cycle| &cycle.edges).rev().collect();
+    while let Some(edge) = open.pop() {
+        choices.extend(chosen(prose, edge));
+        open.extend(premises(&edge.reason).iter().rev());
+    }
+    let &(read, key, first) = choices.first()?;
+    let mut writers = vec![prose.txn(first)];
+    for &(other, _, writer) in &choices {
+        let name = prose.txn(writer);
+        if other == read && !writers.contains(&name) {
+            writers.push(name);
+        }
+    }
+    let last = writers.pop().expect("one at least");
+    let reader = prose.txn(prose.history.txn_of(read));
+    let whoever = match writers.as_slice() {
+        [] => format!("if {last} wrote"),
+        others => format!("whichever of {} and {last} wrote", others.join(", ")),
+    };
+    Some(format!(
+        "{whoever} the {} that {reader} read, somebody saw what cannot have been",
+        prose.content(read, key)
+    ))
 }

@@ -8,7 +8,7 @@
 //! looked at one by one.
 
 use super::runs::Runs;
-use super::walk::Test;
+use super::walk::{NO_ROW, Test};
 use super::{KeyRuns, SlotWrites};
 use crate::strong::conditions::places::Chains;
 use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
@@ -27,7 +27,7 @@ pub(super) struct Matches<'v, 'a> {
     has_lists: bool,
     /// Every version that is a number, in the order of these.
     by_value: Vec<(i128, KeyId, Slot)>,
-    /// Whether all versions of all rows are numbers.
+    /// Whether all versions of all rows are small numbers.
     all_numbers: bool,
     /// Keys by name; empty if not all are numbers.
     by_name: Vec<(i128, KeyId)>,
@@ -60,6 +60,11 @@ pub(super) struct Found {
 
 /// From so many matching versions for each key on, chains are walked.
 const DENSE: usize = 3;
+
+/// Whether chains can be walked over a number.
+fn is_small(number: i128) -> bool {
+    i64::try_from(number).is_ok_and(|number| number != NO_ROW)
+}
 
 impl Found {
     pub(super) fn has(&self, key: KeyId) -> bool {
@@ -98,7 +103,9 @@ impl<'v, 'a> Matches<'v, 'a> {
             for slot in std::iter::once(INITIAL_SLOT).chain(versions.slots_of(key)) {
                 let Some(value) = self.live_value(key, slot) else { continue };
                 match history.datum(value) {
-                    Datum::Int(number) => self.by_value.push((number, key, slot)),
+                    Datum::Int(number) if is_small(number) => {
+                        self.by_value.push((number, key, slot));
+                    }
                     _ => self.all_numbers = false,
                 }
             }
@@ -115,6 +122,11 @@ impl<'v, 'a> Matches<'v, 'a> {
 
     fn live_value(&self, key: KeyId, slot: Slot) -> Option<Value> {
         self.writes.live_value(self.versions.history, key, slot)
+    }
+
+    /// The operation that installed a version; none for the initial one.
+    pub(super) fn write(&self, slot: Slot) -> Option<OpId> {
+        self.writes.of(slot)
     }
 
     pub(super) fn is_list(&self, key: KeyId) -> bool {
@@ -179,7 +191,10 @@ impl<'v, 'a> Matches<'v, 'a> {
                     return Rc::clone(known);
                 }
                 let slots = self.with_remainder(modulus, remainder);
-                if slots.len() > DENSE * history.key_count() {
+                if slots.len() > DENSE * history.key_count()
+                    && let (Ok(modulus), Ok(remainder)) =
+                        (i64::try_from(modulus), i64::try_from(remainder))
+                {
                     return Rc::new(self.dense(Test::Remainder(modulus, remainder)));
                 }
                 let keys = self.grouped(chains, &slots, takes);
@@ -240,7 +255,7 @@ impl<'v, 'a> Matches<'v, 'a> {
         let start = self.by_value.partition_point(|entry| entry.0 < low);
         let end = self.by_value.partition_point(|entry| entry.0 <= high);
         if end.saturating_sub(start) > DENSE * self.versions.history.key_count() {
-            return self.dense(Test::Between(low, high));
+            return self.dense(Test::between(low, high));
         }
         let mut slots: Vec<(KeyId, Slot)> =
             self.by_value[start..end.max(start)].iter().map(|entry| (entry.1, entry.2)).collect();

@@ -11,6 +11,8 @@
 //! is known is kept as an open question (`open`), and asked of the order that was found: a
 //! witness must answer all of them.
 
+mod aggregates;
+mod dense;
 mod matches;
 mod open;
 mod places;
@@ -18,17 +20,14 @@ mod runs;
 mod walk;
 
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use isolde_history::{
-    Aggregate, Function, History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value,
-};
+use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
 use matches::Matches;
 use places::Chains;
 use runs::Runs;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use walk::Test;
 
-pub(super) use open::{Open, all_fit};
+pub(super) use open::{Choosable, Open, all_fit, choosable};
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -90,6 +89,8 @@ impl Conditions {
             chains: Chains::new(versions, Rc::clone(&writes)),
             matches: Matches::new(versions, writes),
             found: Conditions::default(),
+            nearest: vec![Nearest::default(); history.key_count()],
+            changed: Vec::new(),
         };
         for txn in history.txns().filter(|&txn| versions.index.is_counted(txn)) {
             let mut own: BTreeMap<KeyId, OpId> = BTreeMap::new();
@@ -103,9 +104,11 @@ impl Conditions {
                         return None;
                     }
                     let listed = listing(versions, op, predicate);
+                    finder.chains.look_at(txn, op);
                     finder.operation(&Reading { txn, op, predicate, own: &own, listed });
                 }
             }
+            finder.end_txn(txn);
         }
         Some(finder.found)
     }
@@ -149,6 +152,26 @@ struct Finder<'v, 'a> {
     chains: Chains<'v, 'a>,
     matches: Matches<'v, 'a>,
     found: Conditions,
+    /// By key, what the transaction at hand saw and missed of it.
+    nearest: Vec<Nearest>,
+    /// Keys of which it did.
+    changed: Vec<KeyId>,
+}
+
+/// Places of the nearest changes around a version that was seen.
+#[derive(Clone, Copy, Debug)]
+struct Changes {
+    saw: Option<u32>,
+    missed: Option<u32>,
+}
+
+/// The nearest changes around all versions that a transaction saw of a key, each with the
+/// operation that they are nearest to. All others follow through the order of versions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nearest {
+    txn: Option<TxnId>,
+    saw: Option<(u32, OpId)>,
+    missed: Option<(u32, OpId)>,
 }
 
 /// Where in its chain a key was seen.
@@ -198,47 +221,40 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// A key under a condition that many versions meet.
-    fn dense_key(&mut self, reading: &Reading<'_>, key: KeyId, test: Test) {
-        if self.matches.is_list(key) {
-            return;
+    /// Of all changes that a transaction saw or missed of a key, the nearest count.
+    fn changes(&mut self, reading: &Reading<'_>, key: KeyId, changes: Changes) {
+        let nearest = &mut self.nearest[key.index()];
+        if nearest.txn != Some(reading.txn) {
+            *nearest = Nearest { txn: Some(reading.txn), ..Nearest::default() };
+            self.changed.push(key);
         }
-        if !self.versions.settled[key.index()] {
-            let (others, adds_nothing) = self.matches.that_fail(reading.predicate, key);
-            match (adds_nothing, reading.listed(key)) {
-                (true, Listed::Absent) => {}
-                (true, Listed::Replaced) => self.mismatch(reading, key, None),
-                _ => self.unordered_key(reading, key, &others),
-            }
-            return;
+        if let Some(saw) = changes.saw
+            && nearest.saw.is_none_or(|known| known.0 < saw)
+        {
+            nearest.saw = Some((saw, reading.op));
         }
-        let told = self.chains.snapshot_place(key, reading.txn, reading.op);
-        if let (Some(place), Listed::Absent) = (told, reading.listed(key)) {
-            let walk = self.chains.walk(key, test, false);
-            if walk.share(place) != Share::Nothing {
-                let write = self.chains.write(key, place);
-                return self.mismatch(reading, key, write);
-            }
-            let changes =
-                [(walk.last_change(place), Change::Saw), (walk.next_change(place), Change::Missed)];
-            self.changes(reading, key, changes);
-            return;
-        }
-        let runs = KeyRuns::Ordered(Rc::new(self.chains.walk(key, test, false).runs()));
-        if !runs.is_empty() {
-            self.key(reading, key, &runs);
-        } else if reading.listed(key) != Listed::Absent {
-            self.key_without_matches(reading, key, reading.listed(key));
+        if let Some(missed) = changes.missed
+            && nearest.missed.is_none_or(|known| known.0 > missed)
+        {
+            nearest.missed = Some((missed, reading.op));
         }
     }
 
-    fn changes(&mut self, reading: &Reading<'_>, key: KeyId, changes: [(Option<u32>, Change); 2]) {
-        for (place, kind) in changes {
-            if let Some(place) = place {
+    /// Makes edges of what a transaction saw and missed.
+    fn end_txn(&mut self, reader: TxnId) {
+        let mut changed = std::mem::take(&mut self.changed);
+        for &key in &changed {
+            let Nearest { saw, missed, .. } = self.nearest[key.index()];
+            for (change, kind) in [(saw, Change::Saw), (missed, Change::Missed)] {
+                let Some((place, op)) = change else { continue };
                 let writer = self.chains.writer(key, place);
-                self.edge(reading, key, writer, kind);
+                if reader != writer {
+                    self.found.edges.push(ConditionEdge { reader, writer, op, key, kind });
+                }
             }
         }
+        changed.clear();
+        self.changed = changed;
     }
 
     fn key_without_matches(&mut self, reading: &Reading<'_>, key: KeyId, listed: Listed) {
@@ -288,21 +304,16 @@ impl Finder<'_, '_> {
     /// A key whose order is open. A reader that can have seen only the initial version
     /// precedes all writers; the rest is left to the order.
     fn unordered_key(&mut self, reading: &Reading<'_>, key: KeyId, others: &[Slot]) {
-        let told = self.chains.has_snapshot(reading.txn, reading.op);
+        let told = self.chains.has_snapshot();
         match reading.listed(key) {
             Listed::Untold => {}
             Listed::Value { matched, .. }
                 if (matched || reading.predicate.condition.is_range()) && !told => {}
             Listed::Absent if others.is_empty() => self.mismatch(reading, key, None),
             Listed::Absent if others == [INITIAL_SLOT] && !told => {
-                let versions = self.versions;
-                let heads =
-                    versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize]);
-                for writer in heads.map(|slot| versions.writer(slot)) {
-                    self.edge(reading, key, writer, Change::Missed);
-                }
+                self.missed_all(reading, key);
                 // The rest holds in every order if all writers follow the heads.
-                if reading_is_writer(versions, reading, key) {
+                if reading_is_writer(self.versions, reading, key) {
                     self.leave_open(reading, Some(key));
                 }
             }
@@ -310,8 +321,17 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// A reader that saw the initial version of a key whose order is open.
+    fn missed_all(&mut self, reading: &Reading<'_>, key: KeyId) {
+        let versions = self.versions;
+        let heads = versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize]);
+        for writer in heads.map(|slot| versions.writer(slot)) {
+            self.edge(reading, key, writer, Change::Missed);
+        }
+    }
+
     fn seen(&mut self, reading: &Reading<'_>, key: KeyId, runs: &Runs) -> Seen {
-        let told = self.chains.snapshot_place(key, reading.txn, reading.op);
+        let told = self.chains.snapshot_place(key);
         let listed = reading.listed(key);
         match (listed, told) {
             (Listed::Untold, _) => return Seen::Elsewhere,
@@ -324,26 +344,20 @@ impl Finder<'_, '_> {
         }
         let length = self.chains.length(key);
         let places: Vec<u32> = match (listed, told) {
-            (Listed::Value { value, matched }, _) => {
+            (_, Some(told)) => vec![told],
+            (Listed::Value { value, matched }, None) => {
                 let fits = |&place: &u32| matched == (runs.share(place) != Share::Nothing);
                 let slots = self.chains.slots_of_value(key, value, reading.txn);
                 let places = slots.into_iter().map(|slot| self.chains.place(key, slot));
                 places.filter(fits).collect()
             }
-            (_, Some(told)) => vec![told],
             (Listed::Replaced, None) => runs.all().iter().map(|run| run.start).collect(),
             _ => runs.gaps(length),
         };
         let own_place = self.chains.own_place(key, reading.txn);
-        let fits = |place: u32| {
+        let mut fits = |place: u32| {
             let adds = runs.share(place) != Share::Nothing;
-            (told.is_some() || place < own_place)
-                && told.is_none_or(|told| told == place)
-                && match listed {
-                    Listed::Replaced => adds,
-                    Listed::Absent => !adds,
-                    Listed::Value { .. } | Listed::Untold => true,
-                }
+            (told.is_some() || place < own_place) && self.fits(listed, adds, key, place)
         };
         let places: Vec<u32> = places.into_iter().filter(|&place| fits(place)).collect();
         match places[..] {
@@ -353,12 +367,22 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// Whether a version that adds something or not is what was listed.
+    fn fits(&mut self, listed: Listed, adds: bool, key: KeyId, place: u32) -> bool {
+        match listed {
+            Listed::Replaced => adds,
+            Listed::Absent => !adds,
+            Listed::Value { value, matched } => {
+                adds == matched && self.chains.value(key, place) == value
+            }
+            Listed::Untold => true,
+        }
+    }
+
     fn edges(&mut self, reading: &Reading<'_>, key: KeyId, runs: &Runs, place: u32) {
         let length = self.chains.length(key);
-        let changes = [
-            (runs.last_change(place), Change::Saw),
-            (runs.next_change(place, length), Change::Missed),
-        ];
+        let changes =
+            Changes { saw: runs.last_change(place), missed: runs.next_change(place, length) };
         self.changes(reading, key, changes);
     }
 
@@ -366,88 +390,6 @@ impl Finder<'_, '_> {
         let Reading { txn: reader, op, .. } = *reading;
         if reader != writer {
             self.found.edges.push(ConditionEdge { reader, writer, op, key, kind });
-        }
-    }
-
-    /// An aggregate is exact if the database told what it saw of every key that may count.
-    fn aggregate(&mut self, reading: &Reading<'_>, aggregate: Aggregate) {
-        let found = self.matches.of(&mut self.chains, reading.predicate);
-        if aggregate.result == Value::UNKNOWN || !found.tells_all {
-            return;
-        }
-        let history = self.versions.history;
-        let mut shares: Vec<Share> = Vec::new();
-        for (&key, &own) in reading.own {
-            shares.extend(history.share(reading.predicate, key, Some(own)));
-        }
-        let mut seen: Vec<(KeyId, Rc<Runs>, u32)> = Vec::new();
-        if !reading.listed.is_empty() {
-            return self.leave_open(reading, None);
-        }
-        if let Some(test) = found.dense {
-            return self.dense_aggregate(reading, aggregate, shares, test);
-        }
-        for &(key, ref runs) in &found.keys {
-            if reading.own.contains_key(&key) {
-                continue;
-            }
-            let KeyRuns::Ordered(runs) = &**runs else { return self.leave_open(reading, None) };
-            let place = self.chains.snapshot_place(key, reading.txn, reading.op);
-            let Some(place) = place else { return self.leave_open(reading, None) };
-            shares.push(runs.share(place));
-            seen.push((key, Rc::clone(runs), place));
-        }
-        match aggregate.agrees(history.values(), shares.into_iter()) {
-            Some(true) => {
-                for (key, runs, place) in seen {
-                    self.edges(reading, key, &runs, place);
-                }
-            }
-            Some(false) => {
-                let key = seen.first().map_or(KeyId(0), |entry| entry.0);
-                self.mismatch(reading, key, None);
-            }
-            None => {}
-        }
-    }
-}
-
-impl Finder<'_, '_> {
-    /// The same for a condition that many versions meet.
-    fn dense_aggregate(
-        &mut self,
-        reading: &Reading<'_>,
-        aggregate: Aggregate,
-        mut shares: Vec<Share>,
-        test: Test,
-    ) {
-        let history = self.versions.history;
-        let takes_values = aggregate.function != Function::Count;
-        let keys: Vec<KeyId> =
-            history.keys().filter(|key| !reading.own.contains_key(key)).collect();
-        let mut found = Vec::with_capacity(keys.len());
-        for &key in &keys {
-            let is_settled = self.versions.settled[key.index()];
-            let told = is_settled.then(|| self.chains.snapshot_place(key, reading.txn, reading.op));
-            let Some(place) = told.flatten() else { return self.leave_open(reading, None) };
-            let walk = self.chains.walk(key, test, takes_values);
-            shares.push(walk.share(place));
-            found.push([
-                (walk.last_change(place), Change::Saw),
-                (walk.next_change(place), Change::Missed),
-            ]);
-        }
-        match aggregate.agrees(history.values(), shares.into_iter()) {
-            Some(true) => {
-                for (&key, changes) in keys.iter().zip(found) {
-                    self.changes(reading, key, changes);
-                }
-            }
-            Some(false) => {
-                let key = keys.first().copied().unwrap_or(KeyId(0));
-                self.mismatch(reading, key, None);
-            }
-            None => {}
         }
     }
 }

@@ -1,17 +1,23 @@
 //! Versions of a key as a chain, and which of them a snapshot sees.
 
 use super::SlotWrites;
-use super::walk::{Test, Walk};
+use super::runs::Runs;
+use super::walk::{NO_ROW, Test, Walk};
 use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
-use hashbrown::HashMap;
-use isolde_history::{Datum, KeyId, OpId, TxnId, Value};
+use isolde_history::{Datum, KeyId, OpId, Snapshot, TxnId, Value};
 use std::rc::Rc;
 
 /// The chains of settled keys, found when they are asked for.
 pub(super) struct Chains<'v, 'a> {
     versions: &'v Versions<'a>,
     writes: Rc<SlotWrites>,
-    known: HashMap<KeyId, Chain>,
+    /// By key.
+    known: Vec<Option<Chain>>,
+    /// Whose version set is looked at: the reader, and what the database says it saw.
+    looking: Option<(TxnId, Option<&'a Snapshot>)>,
+    /// By key, the place that the snapshot gives, if it was asked for in this look.
+    seen: Vec<(u32, Option<u32>)>,
+    look: u32,
 }
 
 /// The versions of a key in their order; place 0 is the initial one.
@@ -23,19 +29,34 @@ struct Chain {
     /// By place, the least number of a writer from there on; `None` if a writer has none.
     least_from: Option<Vec<u64>>,
     numbers: Vec<u64>,
-    /// By place, the row's value where it exists and is a number.
-    rows: Vec<Option<(i128, Value)>>,
+    /// By place, the row's value where it exists and is a small number, else [`NO_ROW`].
+    rows: Vec<i64>,
 }
 
 impl<'v, 'a> Chains<'v, 'a> {
     pub(super) fn new(versions: &'v Versions<'a>, writes: Rc<SlotWrites>) -> Self {
-        Chains { versions, writes, known: HashMap::new() }
+        let keys = versions.history.key_count();
+        let known = (0..keys).map(|_| None).collect();
+        Chains { versions, writes, known, looking: None, seen: vec![(0, None); keys], look: 0 }
+    }
+
+    /// Looks at the version set of an operation from now on. Operations of a transaction often
+    /// have the same.
+    pub(super) fn look_at(&mut self, reader: TxnId, op: OpId) {
+        let snapshot = self.versions.history.snapshot(reader, op);
+        let is_same = self.looking.is_some_and(|(txn, known)| {
+            txn == reader && known.map(std::ptr::from_ref) == snapshot.map(std::ptr::from_ref)
+        });
+        if !is_same {
+            self.looking = Some((reader, snapshot));
+            self.look += 1;
+        }
     }
 
     fn chain(&mut self, key: KeyId) -> &Chain {
         let versions = self.versions;
         let writes = &self.writes;
-        self.known.entry(key).or_insert_with(|| Chain::new(versions, writes, key))
+        self.known[key.index()].get_or_insert_with(|| Chain::new(versions, writes, key))
     }
 
     /// How many versions there are, the initial one included.
@@ -60,6 +81,11 @@ impl<'v, 'a> Chains<'v, 'a> {
     /// A key under a condition on numbers.
     pub(super) fn walk(&mut self, key: KeyId, test: Test, takes_values: bool) -> Walk<'_> {
         Walk { rows: &self.chain(key).rows, test, takes_values }
+    }
+
+    /// Where the versions of a key meet such a condition.
+    pub(super) fn runs(&mut self, key: KeyId, test: Test) -> Runs {
+        self.walk(key, test, false).runs()
     }
 
     /// The operation that installed a version, unless it is the initial one.
@@ -88,22 +114,42 @@ impl<'v, 'a> Chains<'v, 'a> {
         initial.into_iter().chain(versions.slots_of(key).filter(has_value)).collect()
     }
 
-    pub(super) fn has_snapshot(&self, reader: TxnId, op: OpId) -> bool {
-        self.versions.history.snapshot(reader, op).is_some()
+    /// The value of a version.
+    pub(super) fn value(&mut self, key: KeyId, place: u32) -> Value {
+        let write = self.write(key, place);
+        let history = self.versions.history;
+        write.map_or(history.initial(key), |write| history.op(write).value)
     }
 
-    /// The place of the last version that the database says an operation saw, if it tells.
-    pub(super) fn snapshot_place(&mut self, key: KeyId, reader: TxnId, op: OpId) -> Option<u32> {
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.looking.is_some_and(|(_, snapshot)| snapshot.is_some())
+    }
+
+    /// The place of the last version that the database says the operation saw, if it tells.
+    pub(super) fn snapshot_place(&mut self, key: KeyId) -> Option<u32> {
+        let (reader, snapshot) = self.looking?;
+        let snapshot = snapshot?;
+        if self.seen[key.index()].0 != self.look {
+            let place = self.find_snapshot_place(key, reader, snapshot);
+            self.seen[key.index()] = (self.look, place);
+        }
+        self.seen[key.index()].1
+    }
+
+    fn find_snapshot_place(
+        &mut self,
+        key: KeyId,
+        reader: TxnId,
+        snapshot: &Snapshot,
+    ) -> Option<u32> {
         let versions = self.versions;
-        let snapshot = versions.history.snapshot(reader, op)?;
         let chain = self.chain(key);
-        let own = versions.slot(key, reader);
         let least_from = chain.least_from.as_ref()?;
         // Every version after the last one with a number below the bound is beyond it.
         let mut place = least_from.partition_point(|&least| least < snapshot.below);
         while place > 1 {
             let (slot, number) = (chain.slots[place - 1], chain.numbers[place - 1]);
-            if Some(slot) != own && snapshot.sees(number) {
+            if snapshot.sees(number) && versions.writer(slot) != reader {
                 break;
             }
             place -= 1;
@@ -126,11 +172,11 @@ impl Chain {
         let row = |&slot: &Slot| {
             let value = writes.live_value(versions.history, key, slot)?;
             match versions.history.datum(value) {
-                Datum::Int(number) => Some((number, value)),
+                Datum::Int(number) => i64::try_from(number).ok(),
                 _ => None,
             }
         };
-        chain.rows = chain.slots.iter().map(row).collect();
+        chain.rows = chain.slots.iter().map(|slot| row(slot).unwrap_or(NO_ROW)).collect();
         let number = |&slot: &Slot| versions.history.number(versions.writer(slot));
         let numbers: Option<Vec<u64>> = chain.slots[1..].iter().map(number).collect();
         if let Some(numbers) = numbers {

@@ -80,6 +80,21 @@ impl Reader<'_> {
         self.check(column, &format!("a key below {keys}"), |key| (key as usize) < keys)
     }
 
+    /// Fails unless all entries, `what` they are, differ and ascend.
+    pub(super) fn check_ascending(
+        &self,
+        column: &Column<u32>,
+        what: &str,
+    ) -> Result<(), ReadError> {
+        match column.entries.windows(2).position(|pair| pair[0] >= pair[1]) {
+            Some(place) => {
+                let message = format!("expected {what} in ascending order, found another");
+                Err(column.wrong(self.file, place + 1, &message))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check_flags(&self, column: &Column<u8>) -> Result<(), ReadError> {
         self.check(column, "0 or 1", |flag| flag <= 1)
     }

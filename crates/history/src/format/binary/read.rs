@@ -380,9 +380,19 @@ impl Reader<'_> {
         let values = self.take_values("version.values")?;
         let offsets = self.stored.longs("version.chains");
         self.check_offsets(&offsets, keys.len(), values.len())?;
+        let numbered = self.stored.words("version.numbered");
+        let numbers = self.stored.longs("version.numbers");
+        self.check_length(&numbers, numbered.len())?;
+        let count = values.len();
+        self.check(&numbered, &format!("a version below {count}"), |at| (at as usize) < count)?;
+        self.check_ascending(&numbered, "versions")?;
+        let mut numbers = numbered.entries.iter().zip(&numbers.entries).peekable();
         let chains = offsets.entries.windows(2).zip(&keys.entries).zip(&complete.entries);
         let versions = chains.map(|((bounds, &key), &complete)| VersionChain {
             key: KeyId(key),
+            numbers: std::iter::from_fn(|| numbers.next_if(|at| u64::from(*at.0) < bounds[1]))
+                .map(|(at, &number)| ((u64::from(*at) - bounds[0]) as u32, number))
+                .collect(),
             values: values.entries[bounds[0] as usize..bounds[1] as usize]
                 .iter()
                 .map(|&bits| Value::from_bits(bits))

@@ -25,6 +25,11 @@ impl Reader<'_> {
                 let message = "expected exceptions in ascending order, found another";
                 return Err(except.wrong(self.file, range.start + place + 1, message));
             }
+            if range.end > range.start && except.entries[range.end - 1] >= below {
+                let message =
+                    format!("expected an exception below the bound {below}, found another");
+                return Err(except.wrong(self.file, range.end - 1, &message));
+            }
             table.push(Snapshot { below, except: except.entries[range].to_vec() });
         }
         let known = table.len();
@@ -36,10 +41,7 @@ impl Reader<'_> {
         let ops = self.stored.words("snapshot.ops");
         let count = self.columns.kinds.len();
         self.check(&ops, &format!("an operation below {count}"), |op| (op as usize) < count)?;
-        if let Some(place) = ops.entries.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let message = "expected operations in ascending order, found another";
-            return Err(ops.wrong(self.file, place + 1, message));
-        }
+        self.check_ascending(&ops, "operations")?;
         let places = self.stored.words("snapshot.places");
         self.check_length(&places, ops.len())?;
         self.check(&places, &format!("a snapshot below {known}"), |place| {

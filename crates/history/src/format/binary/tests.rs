@@ -63,6 +63,7 @@ fn everything() -> History {
     builder.version_chain(VersionChain {
         key: keys[2],
         values: vec![number(1), wide],
+        numbers: vec![(1, 7)],
         complete: true,
     });
     builder.total_order(vec![second, first]);
@@ -210,10 +211,10 @@ fn every_changed_byte_is_noticed() {
 #[test]
 fn another_version_is_refused_with_advice() {
     let mut bytes = written(&everything(), &FORMAT);
-    bytes[8] = 3;
+    bytes[8] = 4;
     assert_eq!(
         refusal(&bytes),
-        "test.isolde: byte 8: expected version 2 of the binary format, found 3 \
+        "test.isolde: byte 8: expected version 3 of the binary format, found 4 \
          (a newer isolde may have written it)"
     );
 }
@@ -258,6 +259,7 @@ snapshot.places 0 2: a snapshot below 2, found 2
 snapshot.except 1 3: exceptions in ascending order, found another
 version.keys 0 3: a key below 3, found 3
 version.chains 1 3: offsets up to 2, found 3
+version.numbered 0 2: a version below 2, found 2
 serial.given 0 0: 0 entries, found 2
 serial.txns 0 2: a transaction below 2, found 2
 serial.txns 0 0: each transaction once, found one again

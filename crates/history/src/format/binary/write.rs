@@ -175,6 +175,14 @@ fn orders(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
     frames.column("version.complete", chains().map(|chain| u8::from(chain.complete)))?;
     frames.column("version.chains", offsets(chains().map(|chain| chain.values.len())))?;
     frames.column("version.values", chains().flat_map(|chain| bits(&chain.values)))?;
+    let numbered = || {
+        let starts = offsets(chains().map(|chain| chain.values.len()));
+        chains().zip(starts).flat_map(|(chain, start)| {
+            chain.numbers.iter().map(move |entry| (start as u32 + entry.0, entry.1))
+        })
+    };
+    frames.column("version.numbered", numbered().map(|entry| entry.0))?;
+    frames.column("version.numbers", numbered().map(|entry| entry.1))?;
     let total = &columns.orders.total;
     frames.column("serial.given", [u8::from(total.is_some())])?;
     frames.column("serial.txns", total.iter().flatten().map(|txn| txn.0))

@@ -103,15 +103,30 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Values with commas between them, those that are missing being removals.
-    pub(super) fn versions(&mut self) -> Result<Vec<Option<u64>>, &'static str> {
+    /// Values with commas between them. Those that are missing are removals, which may have
+    /// the number of who removed it instead.
+    pub(super) fn versions(&mut self) -> Result<Vec<Installed>, &'static str> {
         let values = self.word().split(|&byte| byte == b',');
-        values
-            .map(|value| if value.is_empty() { Ok(None) } else { whole(value).map(Some) })
-            .collect()
+        let installed = |value: &[u8]| match value {
+            b"" => Ok(Installed::Removal(None)),
+            [b'#', number @ ..] => whole(number).map(|it| Installed::Removal(Some(it))),
+            value => whole(value).map(Installed::Value),
+        };
+        values.map(installed).collect()
     }
 
     /// Everything that is left.
+    /// `NUMBER:KEY=VALUE`, with commas between.
+    pub(super) fn numbered(&mut self) -> Result<Vec<(u64, u64, u64)>, &'static str> {
+        const NUMBERED: &str = "numbers of transactions, such as 17:5=12";
+        let entry = |entry: &[u8]| {
+            let (number, write) = pair(entry, b":").ok_or(NUMBERED)?;
+            let (key, value) = pair(write, b"=").ok_or(NUMBERED)?;
+            Ok((whole(number)?, whole(key)?, whole(value)?))
+        };
+        self.word().split(|&byte| byte == b',').map(entry).collect()
+    }
+
     pub(super) fn text(&mut self) -> Result<&'a str, &'static str> {
         let text = std::mem::take(&mut self.rest);
         std::str::from_utf8(text).map_err(|_| "text in UTF-8")
@@ -127,6 +142,14 @@ impl<'a> Line<'a> {
             letter => Word::Step(step(letter, rest)?),
         }))
     }
+}
+
+/// A version that the database installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Installed {
+    Value(u64),
+    /// With the number of who removed it, if told.
+    Removal(Option<u64>),
 }
 
 /// The operation of this letter.
@@ -227,7 +250,11 @@ fn condition(word: &[u8]) -> Result<About, &'static str> {
 /// `20!17,19`: all below 20 but for 17 and 19.
 fn snapshot(word: &[u8]) -> Result<Snapshot, &'static str> {
     let (below, except) = split(word, b'!');
-    Ok(Snapshot { below: whole(below)?, except: numbers(except.unwrap_or_default())? })
+    let (below, except) = (whole(below)?, numbers(except.unwrap_or_default())?);
+    if except.iter().any(|&number| number >= below) {
+        return Err("exceptions of a snapshot that are below its bound, as in 20!17,19");
+    }
+    Ok(Snapshot { below, except })
 }
 
 fn times(word: &[u8]) -> Result<Interval, &'static str> {

@@ -79,6 +79,16 @@ fn versions_that_the_database_told_are_the_order_of_their_key() {
 }
 
 #[test]
+fn a_removal_may_have_the_number_of_a_version_of_its_transaction() {
+    let log = "isolde-log 1\nsession 1\ntxn 1 1 1-2 w5=7 d5 w6=1 #3 ~1\ncommit 1 1 3-4\n\
+               txn 1 2 5-6 d5 #4\ncommit 1 2 7-8\nversions 5 7,#2,#4\nend\n";
+    let expected = "# isolde-history 1\n\
+                    1 @1..2..3..4 id=3 sees=1: w(5,7) d(5) w(6,1)\n1 @5..6..7..8 id=4: d(5)\n\
+                    order 5 complete: 7 nil@3 nil@4\n";
+    assert_eq!(to_text(&parsed(log).expect("a log")), expected);
+}
+
+#[test]
 fn versions_that_their_own_transaction_replaced_come_before_the_final_one() {
     let log = "isolde-log 1\nsession 1\ntxn 1 1 1-2 w5=7 w6=1 w5=9\ncommit 1 1 3-4\n\
                txn 1 2 5-6 w5=8\ncommit 1 2 7-8\nfinals 5 9,8\nend\n";
@@ -126,8 +136,8 @@ fn damage_is_told_with_its_line() {
         ("versions", NUMBER),
         (
             "hello",
-            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `event` \
-             or `end`",
+            "`session`, `txn`, `intent`, `commit`, `abort`, `unknown`, `versions`, `finals`, `numbers`, \
+             `event` or `end`",
         ),
     ] {
         let log = format!("isolde-log 1\nsession 1 a\n{line}\n");

@@ -9,7 +9,6 @@ use crate::history::{
     ALWAYS, Interval, NEVER, OpKind, Outcome, PositionUnit, Timestamp, Timestamps, TxnTimes,
     VersionChain,
 };
-use crate::predicate::{Aggregate, Condition, Function, Predicate, PredicateRow};
 use crate::snapshot::Snapshot;
 use crate::value::{Value, Values};
 use hashbrown::{HashMap, HashSet};
@@ -18,7 +17,7 @@ pub(super) fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(),
     let mut source = input.file()?;
     let file = source.name().to_owned();
     builder.position_unit(PositionUnit::Line);
-    let mut reader = Reader { builder, elements: Vec::new(), serial: None };
+    let mut reader = Reader { builder, elements: Vec::new(), unlisted: None, serial: None };
     let mut number = 0;
     while let Some(bytes) = source.next_line()? {
         number += 1;
@@ -49,10 +48,12 @@ fn describe(file: &str, place: Place, text: &str, fault: &Fault) -> ReadError {
     }
 }
 
-struct Reader<'a> {
-    builder: &'a mut HistoryBuilder,
+pub(super) struct Reader<'a> {
+    pub(super) builder: &'a mut HistoryBuilder,
     /// Scratch for the elements of one list.
     elements: Vec<Value>,
+    /// Where an update began that was read last and does not tell its rows.
+    pub(super) unlisted: Option<usize>,
     /// Names with their lines: most are of transactions that come later.
     serial: Option<Vec<(String, u64)>>,
 }
@@ -141,11 +142,15 @@ fn snapshot(line: &mut Line<'_>) -> Result<Option<Snapshot>, Fault> {
     }
     let below = line.natural()?;
     let mut except = Vec::new();
-    if line.take(b'!') {
-        except.push(line.natural()?);
-        while line.take(b',') {
-            except.push(line.natural()?);
+    let mut separator = b'!';
+    while line.take(separator) {
+        separator = b',';
+        let at = line.at();
+        let number = line.natural()?;
+        if number >= below {
+            return Err(Fault::new(at, format!("an exception below the bound {below}")));
         }
+        except.push(number);
     }
     Ok(Some(Snapshot { below, except }))
 }
@@ -169,7 +174,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, line: &mut Line<'_>) -> Result<Value, Fault> {
+    pub(super) fn value(&mut self, line: &mut Line<'_>) -> Result<Value, Fault> {
         line.value(self.builder.values(), Scope::Plain)
     }
 
@@ -224,11 +229,14 @@ impl Reader<'_> {
         line.spaces();
         let complete = line.take_text("complete");
         line.punctuation(b':', "`:` and values in the order they were installed")?;
-        let mut values = Vec::new();
+        let (mut values, mut numbers) = (Vec::new(), Vec::new());
         while !line.is_over() {
             values.push(self.value(line)?);
+            if line.take(b'@') {
+                numbers.push((values.len() as u32 - 1, line.natural()?));
+            }
         }
-        self.builder.version_chain(VersionChain { key, values, complete });
+        self.builder.version_chain(VersionChain { key, values, numbers, complete });
         Ok(())
     }
 
@@ -280,6 +288,7 @@ impl Reader<'_> {
             self.builder.txn_snapshot(txn, snapshot);
         }
         line.spaces();
+        self.unlisted = None;
         loop {
             if line.is_over() {
                 return Ok(());
@@ -288,6 +297,11 @@ impl Reader<'_> {
             let word = line.letters();
             if !line.take(b'(') {
                 return self.ending(line, txn, start);
+            }
+            if let Some(update) = self.unlisted.take()
+                && matches!(word, "w" | "d")
+            {
+                return Err(unlisted_rows(update));
             }
             self.operation(line, start, word)?;
             self.suffixes(line)?;
@@ -335,8 +349,8 @@ impl Reader<'_> {
             "i" => OpKind::Insert,
             "d" => OpKind::Delete,
             "c" => OpKind::Call,
-            "p" => return self.predicate(line, OpKind::PredicateRead),
-            "u" => return self.predicate(line, OpKind::PredicateUpdate),
+            "p" => return self.predicate(line, start, OpKind::PredicateRead),
+            "u" => return self.predicate(line, start, OpKind::PredicateUpdate),
             _ => return Err(unknown_operation(start)),
         };
         line.spaces();
@@ -380,107 +394,6 @@ impl Reader<'_> {
             })?;
             self.elements.push(element);
         }
-    }
-
-    fn predicate(&mut self, line: &mut Line<'_>, kind: OpKind) -> Result<(), Fault> {
-        line.spaces();
-        let function =
-            Function::ALL.into_iter().find(|function| starts_with_word(line, function.name()));
-        if let Some(function) = function {
-            line.take_text(function.name());
-            line.spaces();
-        }
-        let condition = self.condition(line)?;
-        let mut aggregate = None;
-        if let Some(function) = function {
-            line.spaces();
-            let at = line.at();
-            if !line.take_text("->") {
-                return Err(Fault::new(at, "`->` and the result after the condition"));
-            }
-            line.spaces();
-            aggregate = Some(Aggregate { function, result: self.value(line)? });
-        }
-        let mut rows = Vec::new();
-        for matched in [true, false] {
-            line.spaces();
-            if !line.take(b';') {
-                break;
-            }
-            line.spaces();
-            while !matches!(line.peek(), None | Some(b';' | b')')) {
-                let name = self.value(line)?;
-                let key = self.builder.key(name);
-                line.punctuation(b'=', "`=` and the row's value after its key")?;
-                let value = self.value(line)?;
-                rows.push(PredicateRow { key, value, matched });
-                line.spaces();
-            }
-        }
-        self.builder.predicate(kind, Predicate { condition, rows, aggregate });
-        close(line)
-    }
-
-    fn condition(&mut self, line: &mut Line<'_>) -> Result<Condition, Fault> {
-        let start = line.at();
-        let word = line.letters();
-        let unknown = || {
-            Fault::new(
-                start,
-                "`all`, `value = V`, `value mod M = R`, `value LOW..HIGH`, `key LOW..HIGH`, \
-                 `column C LOW..HIGH` or `where \"TEXT\"`",
-            )
-        };
-        if word == "all" {
-            return Ok(Condition::All);
-        }
-        if !line.spaces() {
-            return Err(unknown());
-        }
-        match word {
-            "value" => self.condition_on_value(line),
-            "key" => {
-                let (low, high) = self.bounds(line)?;
-                Ok(Condition::KeyRange { low, high })
-            }
-            "column" => {
-                let column = self.value(line)?;
-                line.spaces();
-                let (low, high) = self.bounds(line)?;
-                Ok(Condition::ColumnRange { column, low, high })
-            }
-            "where" => Ok(Condition::Notation(self.value(line)?)),
-            _ => Err(unknown()),
-        }
-    }
-
-    fn condition_on_value(&mut self, line: &mut Line<'_>) -> Result<Condition, Fault> {
-        let at = line.at();
-        if line.take_text("mod") && line.spaces() {
-            let at = line.at();
-            let modulus = line.natural()?;
-            if modulus == 0 {
-                return Err(Fault::new(at, "a divisor of at least 1"));
-            }
-            line.punctuation(b'=', "`=` and a remainder")?;
-            let remainder = line.natural()?;
-            return Ok(Condition::Modulo { modulus, remainder });
-        }
-        if line.take(b'=') {
-            line.spaces();
-            return Ok(Condition::Equals(self.value(line)?));
-        }
-        match self.bounds(line) {
-            Ok((low, high)) => Ok(Condition::ValueRange { low, high }),
-            Err(_) => Err(Fault::new(at, "`= V`, `mod M = R` or `LOW..HIGH`")),
-        }
-    }
-
-    fn bounds(&mut self, line: &mut Line<'_>) -> Result<(Value, Value), Fault> {
-        let low = line.value(self.builder.values(), Scope::Bound)?;
-        line.dots()?;
-        let high = line.value(self.builder.values(), Scope::Bound)?;
-        Ok((low, high))
     }
 
     /// A row's columns and an operation's times, where there are any.
@@ -547,15 +460,18 @@ enum Named {
     Shared,
 }
 
-fn starts_with_word(line: &Line<'_>, word: &str) -> bool {
-    line.rest().strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', '\t']))
+fn unlisted_rows(at: usize) -> Fault {
+    Fault::new(at, "the rows of an update that is followed by a write").hint(
+        "list them, as in `u(all; x=?)`; `u(all; ?)` if it changed those that the next writes \
+         write, `u(all; none)` if it changed none",
+    )
 }
 
 fn unknown_operation(at: usize) -> Fault {
     Fault::new(at, "`r(key,value)`, `w(key,value)`, another operation or an outcome")
 }
 
-fn close(line: &mut Line<'_>) -> Result<(), Fault> {
+pub(super) fn close(line: &mut Line<'_>) -> Result<(), Fault> {
     line.spaces();
     let at = line.at();
     if line.take(b')') {

@@ -18,7 +18,7 @@ A/first @10..20 ts=1.2..3: r(x,5) w(y,1) # a comment
 A @?..12..15..?: r(x,nil) r(y,?) r(z,[1 2 "three"]) r(z,[]) r(x,!7) unknown error "lost connection"
 A: a(z,4) i(row,1){age=30 name=Ann}@1..2 d(row) d(row,-9)@?..5 aborted
 7/8: c(:transfer,~"{:a 1.5}") aborted error :timeout
-"serial": p(all) u(value = 3; x=5 y=1; z=0) p(value mod 2 = 1; ; x=4)
+"serial": p(all) u(value = 3; x=5 y=1; z=0) u(all; ?) w(x,8) d(y) u(all; ?; z=0) u(all; none) w(z,3) u(all) p(value mod 2 = 1; ; x=4)
 :k: p(key nil..9) p(key "a.b".."z") p(column age 3..5; x=5) p(where "any \"text\"\n\u{1f}")
 "a/b"/"c d" ts=5..6.7: w(18446744073709551615,-9223372036854775808) committed
 order x: 5 6
@@ -97,6 +97,12 @@ fn transactions_that_share_a_name_are_ordered_by_number() {
 }
 
 #[test]
+fn an_update_that_changed_nothing_has_only_read() {
+    let history = read("A: u(all; none) w(x,1)");
+    assert_eq!(to_text(&history), "# isolde-history 1\nA: p(all) w(x,1)\n");
+}
+
+#[test]
 fn sessions_with_one_label_stay_apart() {
     let mut builder = crate::HistoryBuilder::new();
     let label = builder.values().text("A");
@@ -151,6 +157,16 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("A w(x,1)", "text: line 1: expected `:` and operations after the session, found `w(x,1)`"),
     ("A @1: w(x,1)", "text: line 1: expected `..`, found `:`"),
+    (
+        "A: u(all) w(x,1)",
+        "text: line 1: expected the rows of an update that is followed by a write, found \
+             `u(all)` (list them, as in `u(all; x=?)`; `u(all; ?)` if it changed those that the \
+             next writes write, `u(all; none)` if it changed none)",
+    ),
+    (
+        "A id=9 sees=5!7: r(x,1)",
+        "text: line 1: expected an exception below the bound 5, found `7:`",
+    ),
     ("A ts=..3: w(x,1)", "text: line 1: expected a number, found `..3:`"),
     ("A: p(value mod 0 = 0)", "text: line 1: expected a divisor of at least 1, found `0`"),
     (

@@ -235,12 +235,18 @@ impl TextWriter<'_> {
         let predicate = self.history.predicate(op);
         write!(self.out, "{}", predicate.display(self.history.values()))?;
         let rows = &predicate.rows;
+        let is_update = self.history.op(op).kind == OpKind::PredicateUpdate;
+        let is_unlisted = is_update && !rows.iter().any(|row| row.matched);
         for matched in [true, false] {
             let is_last = rows.iter().all(|row| row.matched);
-            if rows.is_empty() || (is_last && !matched) {
+            let is_empty = rows.is_empty() && !is_unlisted;
+            if is_empty || (is_last && !matched) {
                 break;
             }
             self.out.write_all(b";")?;
+            if matched && is_unlisted {
+                self.out.write_all(b" ?")?;
+            }
             for row in rows.iter().filter(|row| row.matched == matched) {
                 let value = self.history.datum(row.value);
                 let key = self.history.datum(self.history.key_name(row.key));
@@ -269,8 +275,12 @@ impl TextWriter<'_> {
             let key = history.datum(history.key_name(chain.key));
             let complete = if chain.complete { " complete" } else { "" };
             write!(self.out, "order {key}{complete}:")?;
-            for &value in &chain.values {
+            let mut numbers = chain.numbers.iter().peekable();
+            for (place, &value) in (0..).zip(&chain.values) {
                 write!(self.out, " {}", history.datum(value))?;
+                if let Some((_, number)) = numbers.next_if(|entry| entry.0 == place) {
+                    write!(self.out, "@{number}")?;
+                }
             }
             writeln!(self.out)?;
         }

@@ -1,0 +1,251 @@
+//! Histories that can be understood in several ways, each of which is decided by itself.
+//!
+//! Most of what a history leaves open is a choice of the search. Two things are not,
+//! because they decide which transactions and versions there are at all:
+//!
+//! - an element that was read and that several appends may have added. Lists show an
+//!   element once, so one append added what was read and the others came later; and
+//! - a transaction of unknown outcome that may have written a repeated value. It counts
+//!   only if somebody did read its write.
+//!
+//! A level holds if it holds in one of these ways. There are as many as the product of all
+//! choices; where these are too many, two guesses are tried, and the level stays `unknown`
+//! if both fail.
+
+use crate::certify;
+use crate::check::{Check, Limits};
+use crate::level::Level;
+use crate::strong::Options;
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use hashbrown::HashSet;
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId, Value, Version};
+
+/// Operations that may be looked at, in all ways together.
+const WORK_MAX: usize = 1 << 24;
+/// Ways that are tried.
+const WAYS_MAX: usize = 1 << 10;
+
+/// What the ways to understand a history differ in.
+pub(crate) struct Readings<'a> {
+    history: &'a History,
+    /// Appends of one element that was read, one of which added it.
+    appends: Vec<Vec<OpId>>,
+    /// Transactions of unknown outcome that count only if chosen.
+    optional: Vec<TxnId>,
+}
+
+impl<'a> Readings<'a> {
+    /// `None` if there is but one way.
+    pub(crate) fn of(history: &'a History, index: &Index) -> Option<Self> {
+        let appends = if index.has_repeated_elements() { repeated(history, index) } else { vec![] };
+        let optional = optional_writers(history, index);
+        let is_one = appends.is_empty() && optional.is_empty();
+        (!is_one).then_some(Readings { history, appends, optional })
+    }
+
+    /// Decides a level; `None` if there are too many ways and none was found.
+    pub(crate) fn decide(
+        &self,
+        level: Level,
+        options: Options,
+        limits: &Limits<'_>,
+    ) -> Option<Verdict> {
+        let ways = self.count().filter(|ways| ways * self.history.op_count() <= WORK_MAX);
+        let mut unknown = None;
+        for way in 0..ways.unwrap_or(2) {
+            let history = if ways.is_some() { self.taken(way) } else { self.guessed(way == 0) };
+            let index = Index::new(&history);
+            let mut check = Check::new(&history, &index, limits).with_options(options);
+            match check.in_one_way().decide(level) {
+                Verdict::Satisfied(satisfied) => {
+                    return Some(Verdict::Satisfied(in_any_way(level, satisfied)));
+                }
+                Verdict::Violated(_) => {}
+                Verdict::Unknown(reason @ Unknown::Limit(_)) => {
+                    return Some(Verdict::Unknown(reason));
+                }
+                Verdict::Unknown(reason) => unknown = Some(reason),
+            }
+        }
+        match unknown {
+            _ if ways.is_none() => None,
+            Some(reason) => Some(Verdict::Unknown(reason)),
+            None => Some(Verdict::Violated(Violated::by(Vec::new()))),
+        }
+    }
+
+    fn count(&self) -> Option<usize> {
+        let choices = self.appends.iter().map(Vec::len).chain(self.optional.iter().map(|_| 2));
+        let mut ways = 1_usize;
+        for choice in choices {
+            ways = ways.checked_mul(choice).filter(|&ways| ways <= WAYS_MAX)?;
+        }
+        Some(ways)
+    }
+
+    /// The history understood in one way; the first leaves out what is optional.
+    fn taken(&self, mut way: usize) -> History {
+        self.picking(|choices| {
+            let picked = way % choices;
+            way /= choices;
+            picked
+        })
+    }
+
+    /// With the first of all appends and without what is optional, or the opposite.
+    fn guessed(&self, first: bool) -> History {
+        self.picking(|choices| if first { 0 } else { choices - 1 })
+    }
+
+    fn picking(&self, mut pick: impl FnMut(usize) -> usize) -> History {
+        let outcomes: Vec<(TxnId, Outcome)> = (self.optional.iter())
+            .map(|&txn| (txn, [Outcome::Aborted, Outcome::Committed][pick(2)]))
+            .collect();
+        let mut alone = Vec::new();
+        for appends in &self.appends {
+            let chosen = pick(appends.len());
+            alone.extend(appends.iter().enumerate().filter(|it| it.0 != chosen).map(|it| *it.1));
+        }
+        self.history.taken_as(&outcomes, &alone)
+    }
+}
+
+/// What shows a level without saying which way was taken: an order of events does, since
+/// every read finds in it what it saw; an order of commits does not.
+fn in_any_way(level: Level, satisfied: Satisfied) -> Satisfied {
+    match satisfied {
+        shown @ (Satisfied::Order(_) | Satisfied::Events(_)) if certify::has_events(level) => shown,
+        _ => Satisfied::Definition,
+    }
+}
+
+/// Appends of elements that were read and appended more than once, by element.
+fn repeated(history: &History, index: &Index) -> Vec<Vec<OpId>> {
+    let mut read: HashSet<(KeyId, Value)> = HashSet::new();
+    for txn in history.txns() {
+        for op in history.ops_of(txn).filter(|&op| history.op(op).kind == OpKind::ReadList) {
+            let key = history.op(op).key;
+            // A list ends with the reader's own appends.
+            let is_own = |it: &OpId| {
+                *it < op && history.op(*it).kind == OpKind::Append && history.op(*it).key == key
+            };
+            let list = history.list(op);
+            let external = list.len().saturating_sub(history.ops_of(txn).filter(is_own).count());
+            read.extend(list[..external].iter().map(|&element| (key, element)));
+        }
+    }
+    let mut repeated = Vec::new();
+    for key in history.keys() {
+        let versions = index.versions_of(key).chunk_by(|one, other| one.value == other.value);
+        let is_append = |version: &Version| history.op(version.op()).kind == OpKind::Append;
+        for same in versions.filter(|same| same.len() > 1 && read.contains(&(key, same[0].value))) {
+            // A key that is a register too is nothing that levels speak of.
+            if !same.iter().all(is_append) {
+                continue;
+            }
+            repeated.push(same.iter().map(|version| version.op()).collect());
+        }
+    }
+    repeated
+}
+
+/// Transactions that may have written what a read saw and do not count otherwise.
+fn optional_writers(history: &History, index: &Index) -> Vec<TxnId> {
+    let mut optional = Vec::new();
+    for several in index.several() {
+        let is_list = history.op(index.read(several.read).op).kind == OpKind::ReadList;
+        if is_list {
+            continue;
+        }
+        let writers: Vec<TxnId> = if several.complete {
+            let txn = |origin: &Origin| match origin {
+                Origin::Txn(txn) => Some(*txn),
+                _ => None,
+            };
+            several.candidates.iter().filter_map(txn).collect()
+        } else {
+            let key = index.read(several.read).key;
+            index.versions_of(key).iter().map(|version| version.txn).collect()
+        };
+        let is_optional =
+            |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);
+        optional.extend(writers.into_iter().filter(is_optional));
+    }
+    optional.sort_unstable();
+    optional.dedup();
+    optional
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde_history::format::parse_text;
+
+    /// More transactions than the definitions can be asked about.
+    const OTHERS: &str = "O: w(o,1)\nO: w(o,2)\nO: w(o,3)\nO: w(o,4)\nP: r(o,4) w(p,1)\n\
+        P: w(p,2)\nP: w(p,3)\nP: w(p,4)\n";
+
+    fn decided(level: Level, lines: &str) -> Verdict {
+        let history = parse_text(&format!("{OTHERS}{lines}")).expect("a history");
+        let index = Index::new(&history);
+        assert!(Readings::of(&history, &index).is_some(), "{lines}");
+        Check::new(&history, &index, &Limits::NONE).decide(level)
+    }
+
+    fn holds(level: Level, lines: &str) -> bool {
+        match decided(level, lines) {
+            Verdict::Satisfied(_) => true,
+            Verdict::Violated(_) => false,
+            Verdict::Unknown(reason) => panic!("{lines}: {reason}"),
+        }
+    }
+
+    #[test]
+    fn one_of_several_appends_added_what_was_read() {
+        let level = Level::SessionSerializable;
+        // A's; B's came later.
+        assert!(holds(level, "A: a(x,1) a(y,1)\nB: a(x,1)\nC: r(x,[1]) r(y,[1])"));
+        assert!(holds(Level::Causal, "A: a(x,1) a(y,1)\nB: a(x,1)\nC: r(x,[1]) r(y,[1])"));
+        // Neither: whoever saw A's or B's saw its other write as well.
+        let neither = "A: a(x,1) w(y,1)\nB: a(x,1) w(z,1)\nC: r(x,[1]) r(y,nil) r(z,nil)";
+        assert!(!holds(level, neither));
+        assert!(!holds(Level::ReadAtomic, neither));
+    }
+
+    #[test]
+    fn a_transaction_of_unknown_outcome_counts_if_it_must() {
+        let level = Level::Serializable;
+        // C cannot have seen A's, so B's write happened.
+        assert!(holds(level, "A: w(x,1) w(y,1)\nB: w(x,1) unknown\nC: r(x,1) r(y,nil)"));
+        // Nor B's: it read what D wrote, and C did not.
+        let neither = "A: w(x,1) w(y,1)\nD: w(z,1)\nB: r(z,1) w(x,1) unknown\n\
+            C: r(x,1) r(y,nil) r(z,nil)";
+        assert!(!holds(level, neither));
+        // B's read is wrong, which is nobody's concern if it never happened.
+        assert!(holds(level, "A: w(x,1) w(y,1)\nB: r(q,7) w(x,1) unknown\nC: r(x,1) r(y,1)"));
+    }
+
+    #[test]
+    fn a_key_that_is_a_register_too_is_left_alone() {
+        let history = parse_text("A: a(x,1)\nB: w(x,1)\nC: r(x,[1])").expect("a history");
+        let index = Index::new(&history);
+        assert!(Readings::of(&history, &index).is_none());
+        for level in crate::check::decided_levels() {
+            let _ = Check::new(&history, &index, &Limits::NONE).decide(level);
+        }
+    }
+
+    #[test]
+    fn of_too_many_ways_some_are_guessed() {
+        let appends: Vec<String> =
+            (0..12).map(|it| format!("A: a(x,{it})\nB: a(x,{it})\n")).collect();
+        let appends = appends.concat();
+        let read = "C: r(x,[0 1 2 3 4 5 6 7 8 9 10 11])";
+        assert!(holds(Level::SessionSerializable, &format!("{appends}{read}")));
+        let mixed = appends.replace("A: a(x,3)", "A: a(x,3) a(y,1)");
+        let mixed = mixed.replace("B: a(x,7)", "B: a(x,7) a(z,1)");
+        let both = format!("{mixed}C: r(y,[]) r(z,[]) {}", &read[2..]);
+        let verdict = decided(Level::Serializable, &both);
+        assert!(matches!(verdict, Verdict::Unknown(Unknown::Unsupported(_))), "{verdict:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! A history taken in one of several ways that it can be understood in.
+
+use crate::history::{Columns, History, KeyId, NEVER, OpId, OpKind, Outcome, TxnId};
+use crate::value::{Value, Values};
+
+impl History {
+    /// The same history with these outcomes, and with elements of these appends that nobody
+    /// else appended. Readers who saw their own appends at the end of a list see the new
+    /// elements there. When transactions of unknown outcome ended is still not known.
+    ///
+    /// # Panics
+    /// If an operation is no append.
+    #[must_use]
+    pub fn taken_as(&self, outcomes: &[(TxnId, Outcome)], alone: &[OpId]) -> History {
+        let mut columns = self.columns.clone();
+        for &(txn, outcome) in outcomes {
+            let known = std::mem::replace(&mut columns.outcomes[txn.index()], outcome);
+            if let (Outcome::Unknown, Some(completed)) =
+                (known, columns.completed.get_mut(txn.index()))
+            {
+                *completed = NEVER;
+            }
+        }
+        for &append in alone {
+            assert_eq!(columns.kinds[append.index()], OpKind::Append, "only elements are renamed");
+            columns.op_values[append.index()] = new_element(&mut columns.values, append);
+        }
+        let mut txns: Vec<TxnId> = alone.iter().map(|&append| self.txn_of(append)).collect();
+        txns.sort_unstable();
+        txns.dedup();
+        for txn in txns {
+            for read in self.ops_of(txn).filter(|&op| self.op(op).kind == OpKind::ReadList) {
+                self.rename_own(&mut columns, txn, read);
+            }
+        }
+        History { columns }
+    }
+
+    /// Lets a list read end with the new elements of the reader's own appends, if it ended
+    /// with the old ones.
+    fn rename_own(&self, columns: &mut Columns, txn: TxnId, read: OpId) {
+        let key: KeyId = self.op(read).key;
+        let own: Vec<OpId> = (self.ops_of(txn))
+            .take_while(|&op| op < read)
+            .filter(|&op| self.op(op).kind == OpKind::Append && self.op(op).key == key)
+            .collect();
+        let list = self.list(read);
+        let Some(external) = list.len().checked_sub(own.len()) else { return };
+        let ends_with_own = (own.iter().zip(&list[external..]))
+            .all(|(append, &element)| self.op(*append).value == element);
+        let is_new = |append: &OpId| columns.op_values[append.index()] != self.op(*append).value;
+        if !ends_with_own || !own.iter().any(is_new) {
+            return;
+        }
+        let start = columns.elements.len() as u32;
+        columns.elements.extend_from_slice(&list[..external]);
+        columns.elements.extend(own.iter().map(|append| columns.op_values[append.index()]));
+        let place = self.op(read).value.bits() as usize;
+        columns.lists[place] = (start, list.len() as u32);
+    }
+}
+
+/// A value that no operation has.
+fn new_element(values: &mut Values, append: OpId) -> Value {
+    let mut name = format!("append {}", append.0);
+    loop {
+        let known = values.table().count();
+        let element = values.other(&name);
+        if values.table().count() > known {
+            return element;
+        }
+        name.push('\'');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::{parse_text, to_text};
+    use crate::{OpId, Outcome, TxnId};
+
+    #[test]
+    fn an_append_taken_alone_is_seen_by_its_own_reader() {
+        let text = "A: a(l,1)\nB: r(l,[1])\nC: a(l,1) r(l,[1]) a(l,2) r(l,[1 1 2])\n";
+        let history = parse_text(text).expect("a history");
+        let taken = history.taken_as(&[(TxnId(1), Outcome::Unknown)], &[OpId(2)]);
+        let text = to_text(&taken);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(':')).collect();
+        assert_eq!(
+            lines,
+            [
+                "A: a(l,1)",
+                "B: r(l,[1]) unknown",
+                "C: a(l,~\"append 2\") r(l,[~\"append 2\"]) a(l,2) r(l,[1 ~\"append 2\" 2])",
+            ]
+        );
+    }
+}
