@@ -1,6 +1,7 @@
 //! A violation in full sentences: which operation, what it saw, what it could have seen.
 
 use super::hub::Hub;
+use super::status::COMPLETE_CHECKER;
 use super::window::item_name;
 use isolde::online::{
     ALWAYS, Candidate, Content, Contradiction, Dependency, DependencyKind, EventKind, Finding,
@@ -48,7 +49,12 @@ impl Story {
         let mut text = format!("violation {number}: {} ({})\n", self.name, self.mechanism);
         writeln!(text, "  {}.", self.summary).expect("a string grows");
         for reason in &self.reasons {
-            writeln!(text, "  - {reason}.").expect("a string grows");
+            match self.mechanism {
+                // A whole argument, in lines of its own.
+                COMPLETE_CHECKER => writeln!(text, "  {reason}"),
+                _ => writeln!(text, "  - {reason}."),
+            }
+            .expect("a string grows");
         }
         text
     }

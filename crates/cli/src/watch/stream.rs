@@ -307,12 +307,11 @@ impl Sink for Stream {
     }
 
     fn bye(&mut self, client: Option<u32>) -> Result<(), String> {
-        let numbers = match client {
-            Some(client) => client..client + 1,
-            None => {
-                self.name_parked();
-                0..self.clients.len() as u32
-            }
+        let numbers = if let Some(client) = client {
+            client..client + 1
+        } else {
+            self.name_parked();
+            0..self.clients.len() as u32
         };
         for number in numbers {
             self.close(number, State::Closed);
