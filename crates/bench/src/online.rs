@@ -37,6 +37,7 @@ const SERIALIZABLE: Profile = Profile {
     granularity: Granularity::Row,
     certifier: Certifier::DangerousStructure,
     staleness: 0,
+    skew: 0,
 };
 
 /// Profiles that are compared.

@@ -86,6 +86,8 @@ pub struct Check<'a> {
     verdicts: Vec<(Level, Verdict)>,
     /// Levels that wait for the verdict of another.
     deciding: Vec<Level>,
+    /// Whether the history is one of several ways to understand another.
+    is_one_way: bool,
 }
 
 /// From so many transactions on, parallel snapshot isolation is asked for only if
@@ -144,7 +146,23 @@ impl<'a> Check<'a> {
             shared,
             verdicts: Vec::new(),
             deciding: Vec::new(),
+            is_one_way: false,
         }
+    }
+
+    /// The same for a history that was already taken in one of several ways.
+    pub(crate) fn in_one_way(&mut self) -> &mut Self {
+        self.is_one_way = true;
+        self
+    }
+
+    /// Decides a level in every way that the history can be understood, if there are
+    /// several.
+    fn in_every_way(&self, level: Level) -> Option<Verdict> {
+        if self.is_one_way {
+            return None;
+        }
+        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits)
     }
 
     /// The same with other options than the usual ones.
@@ -318,10 +336,8 @@ impl<'a> Check<'a> {
         let facts = (self.history, self.index);
         let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
         let Verdict::Unknown(Unknown::Unsupported(_)) = verdict else { return verdict };
-        let readings = Readings::of(self.history, self.index);
-        let decided = readings.and_then(|it| it.decide(level, self.options, self.limits));
         // A small history can still be decided.
-        match decided.unwrap_or_else(|| self.by_definition(level)) {
+        match self.in_every_way(level).unwrap_or_else(|| self.by_definition(level)) {
             Verdict::Unknown(Unknown::Unsupported(_)) => verdict,
             decided => decided,
         }
@@ -403,8 +419,7 @@ impl<'a> Check<'a> {
     /// A list shows an element that was appended more than once. Orders that depend on
     /// which append it was are not known, so finding no cycle means nothing.
     fn with_repeated_elements(&self, level: Level) -> Verdict {
-        let readings = Readings::of(self.history, self.index);
-        let decided = readings.and_then(|it| it.decide(level, self.options, self.limits));
+        let decided = self.in_every_way(level);
         if let Some(verdict) = decided.filter(|it| !matches!(it, Verdict::Unknown(_))) {
             return verdict;
         }

@@ -18,7 +18,7 @@ use crate::level::Level;
 use crate::strong::Options;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId, Value};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId, Value, Version};
 
 /// Operations that may be looked at, in all ways together.
 const WORK_MAX: usize = 1 << 24;
@@ -55,7 +55,8 @@ impl<'a> Readings<'a> {
         for way in 0..ways.unwrap_or(2) {
             let history = if ways.is_some() { self.taken(way) } else { self.guessed(way == 0) };
             let index = Index::new(&history);
-            match Check::new(&history, &index, limits).with_options(options).decide(level) {
+            let mut check = Check::new(&history, &index, limits).with_options(options);
+            match check.in_one_way().decide(level) {
                 Verdict::Satisfied(satisfied) => {
                     return Some(Verdict::Satisfied(in_any_way(level, satisfied)));
                 }
@@ -136,7 +137,12 @@ fn repeated(history: &History, index: &Index) -> Vec<Vec<OpId>> {
     let mut repeated = Vec::new();
     for key in history.keys() {
         let versions = index.versions_of(key).chunk_by(|one, other| one.value == other.value);
+        let is_append = |version: &Version| history.op(version.op()).kind == OpKind::Append;
         for same in versions.filter(|same| same.len() > 1 && read.contains(&(key, same[0].value))) {
+            // A key that is a register too is nothing that levels speak of.
+            if !same.iter().all(is_append) {
+                continue;
+            }
             repeated.push(same.iter().map(|version| version.op()).collect());
         }
     }
@@ -217,6 +223,16 @@ mod tests {
         assert!(!holds(level, neither));
         // B's read is wrong, which is nobody's concern if it never happened.
         assert!(holds(level, "A: w(x,1) w(y,1)\nB: r(q,7) w(x,1) unknown\nC: r(x,1) r(y,1)"));
+    }
+
+    #[test]
+    fn a_key_that_is_a_register_too_is_left_alone() {
+        let history = parse_text("A: a(x,1)\nB: w(x,1)\nC: r(x,[1])").expect("a history");
+        let index = Index::new(&history);
+        assert!(Readings::of(&history, &index).is_none());
+        for level in crate::check::decided_levels() {
+            let _ = Check::new(&history, &index, &Limits::NONE).decide(level);
+        }
     }
 
     #[test]

@@ -47,6 +47,9 @@ impl ProfileRow {
             let _ = writeln!(text, "{name} = {value}");
         }
         let _ = writeln!(text, "granularity = {granularity}");
+        if self.certifier == "timestamp-order" {
+            let _ = writeln!(text, "skew = {CLOCK_OFFSET_MAX}");
+        }
         for (name, sentence) in self.deviations {
             let _ = writeln!(text, "deviation = {name}: {sentence}");
         }
@@ -103,6 +106,10 @@ const fn row(
     }
 }
 
+/// How far apart the clocks of nodes may be that go by timestamps; a node that is further off
+/// ends itself.
+const CLOCK_OFFSET_MAX: &str = "500ms";
+
 const REPLICAS: &[(&str, &str)] = &[
     ("stale-read", "reads of another node may lag behind the one that took the write"),
     ("read-skew", "reads of another node may lag behind the one that took the write"),
@@ -137,6 +144,7 @@ pub static PROFILES: &[ProfileRow] = &[
     ProfileRow { deviations: REPLICAS, ..row("postgres+standby", "repeatable-read", ["first-request", "snapshot", "first-updater", "writes", "none"], "parallel snapshot isolation") },
     row("opengauss", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
     row("opengauss", "repeatable-read", ["first-request", "snapshot", "first-updater", "writes", "none"], "snapshot isolation"),
+    row("opengauss", "serializable", ["first-request", "snapshot", "first-updater", "writes", "dangerous-structure"], "serializable"),
     row("mariadb", "read-uncommitted", ["unchecked", "current", "any", "writes", "none"], "read uncommitted"),
     row("mariadb", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
     ProfileRow { deviations: LOST_UPDATES, ..row("mariadb", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes") },
@@ -146,6 +154,10 @@ pub static PROFILES: &[ProfileRow] = &[
     row("mysql", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
     ProfileRow { deviations: LOST_UPDATES, ..row("mysql", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes") },
     row("mysql", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
+    row("aurora", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
+    row("aurora", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
+    row("polardb", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
+    row("polardb", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
     row("aurora", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes"),
     row("polardb", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes"),
     ProfileRow { deviations: CROSS_NODE, ..row("galera", "read-committed", ["statement", "current", "any", "none", "none"], "read committed on each node") },
@@ -154,6 +166,7 @@ pub static PROFILES: &[ProfileRow] = &[
     ProfileRow { deviations: CROSS_NODE, ..row("galera", "serializable", ["item", "current", "any", "none", "none"], "serializable on each node") },
     row("sqlserver", "read-committed", ["item", "current", "any", "writes", "none"], "read committed"),
     row("sqlserver", "read-committed-snapshot", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
+    row("sqlserver", "repeatable-read", ["item", "current", "any", "reads-and-writes", "none"], "repeatable read"),
     row("sqlserver", "snapshot", ["first-request", "snapshot", "first-updater", "writes", "none"], "snapshot isolation"),
     row("sqlserver", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
     row("oracle", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
@@ -167,7 +180,7 @@ pub static PROFILES: &[ProfileRow] = &[
     row("tidb", "optimistic", ["begin", "snapshot", "first-committer", "none", "none"], "snapshot isolation"),
     row("cockroach", "read-committed", ["item", "current", "any", "none", "none"], "monotonic atomic view"),
     row("cockroach", "repeatable-read", ["window", "snapshot", "any", "none", "none"], "snapshot isolation"),
-    row("cockroach", "serializable", ["window", "snapshot", "any", "none", "cycles"], "serializable"),
+    row("cockroach", "serializable", ["window", "snapshot", "any", "none", "timestamp-order"], "serializable"),
     row("yugabyte", "read-committed", ["item", "current", "any", "none", "none"], "monotonic atomic view"),
     row("yugabyte", "repeatable-read", ["window", "snapshot", "any", "none", "none"], "snapshot isolation"),
     row("yugabyte", "serializable", ["window", "snapshot", "any", "none", "cycles"], "serializable"),

@@ -11,7 +11,6 @@
 //! Times are nanoseconds since the log was created, of a clock that never steps back.
 
 use crate::database::{Failure, Identity, SnapshotPoint};
-use crate::evidence::{Numbered, Told};
 use crate::observer::{Observer, SessionObserver};
 use crate::request::{Answer, Filter, Function, Request};
 use isolde_history::{Interval, NEVER, Snapshot, Time};
@@ -21,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+mod told;
 
 /// The log of one run.
 pub struct Log {
@@ -117,33 +118,6 @@ impl Log {
         let mut line = b"event ".to_vec();
         number(&mut line, now.unsigned_abs());
         text(&mut line, what);
-        line.push(b'\n');
-        self.append(&line)
-    }
-
-    /// All versions of a register in the order in which they were installed, as the
-    /// database told it, removals with who removed it where known. If they are only the finals,
-    /// those that their own transaction replaced are missing.
-    pub fn versions(&self, key: u64, values: &[Told], finals: bool) -> io::Result<()> {
-        let told: Vec<String> = values.iter().map(Told::to_string).collect();
-        let line =
-            format!("{} {key} {}\n", if finals { "finals" } else { "versions" }, told.join(","));
-        self.append(line.as_bytes())
-    }
-
-    /// Numbers of transactions that the database told, each beside something written.
-    pub fn numbers(&self, numbers: &[Numbered]) -> io::Result<()> {
-        let mut line = b"numbers ".to_vec();
-        for (place, it) in numbers.iter().enumerate() {
-            if place > 0 {
-                line.push(b',');
-            }
-            number(&mut line, it.number);
-            line.push(b':');
-            number(&mut line, it.key);
-            line.push(b'=');
-            number(&mut line, it.value);
-        }
         line.push(b'\n');
         self.append(&line)
     }

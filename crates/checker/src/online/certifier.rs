@@ -6,7 +6,10 @@
 //! a row between concurrent transactions if the last of the three commits first, unless
 //! the first of them only reads and began before that commit [Ports and Grittner, VLDB
 //! 2012, §3.3 and §4.1]. One that *validates* refuses a transaction that writes if
-//! anything that it read was replaced before it committed.
+//! anything that it read was replaced before it committed. One that goes by *timestamps* gives
+//! each transaction one of the time between its begin and its end, and what depends on a
+//! transaction has a later one: so nothing depends, over however many others, on what began
+//! after it was over.
 //!
 //! **Method.** Only certain dependencies count: what one version alone explains, and
 //! versions whose order is known. They come from the other mechanisms as transactions
@@ -173,6 +176,9 @@ impl Verifier {
         match self.graph.depend(&mut self.tables.txns, (from, to), kind, item) {
             Added::Known => false,
             Added::New => {
+                if self.profile.certifier == Certifier::TimestampOrder {
+                    self.raise_timestamps(from, to);
+                }
                 if kind == DependencyKind::ReadWrite {
                     self.judge_anti_dependency(from, to, item);
                 }
@@ -190,7 +196,7 @@ impl Verifier {
 
     fn judge_anti_dependency(&mut self, from: u32, to: u32, item: u32) {
         match self.profile.certifier {
-            Certifier::None | Certifier::Cycles => {}
+            Certifier::None | Certifier::Cycles | Certifier::TimestampOrder => {}
             Certifier::Validation => {
                 let (reader, writer) = (&self.tables.txns[from], &self.tables.txns[to]);
                 if reader.has_written && writer.commit.completed < reader.commit.invoked {
@@ -201,6 +207,31 @@ impl Verifier {
                 }
             }
             Certifier::DangerousStructure => self.judge_structures(from, to, item),
+        }
+    }
+
+    /// What depends on a transaction has no earlier timestamp, and so on.
+    fn raise_timestamps(&mut self, from: u32, to: u32) {
+        let mut raised = vec![(from, to)];
+        while let Some((from, to)) = raised.pop() {
+            let least = self.tables.txns[from].timestamp;
+            let own = &mut self.tables.txns[to];
+            if own.timestamp >= least {
+                continue;
+            }
+            own.timestamp = least;
+            // One of the two may be early, the other late.
+            let latest = own.end.completed.saturating_add(self.profile.skew.saturating_mul(2));
+            if least > latest {
+                let edge = self.graph.outgoing(&self.tables.txns[from]).find(|edge| edge.to == to);
+                // What follows from it is no news.
+                if let Some(edge) = edge {
+                    self.report_structure(Name::TimestampInversion, &[edge]);
+                }
+                continue;
+            }
+            let next = self.graph.outgoing(&self.tables.txns[to]).map(|edge| (to, edge.to));
+            raised.extend(next);
         }
     }
 

@@ -6,13 +6,14 @@
 //! violation.
 //!
 //! The write is known only after its time has come. So a read that nobody is known to have
-//! written waits for a while before it is called a violation.
+//! written waits for a while before it is called a violation. And the drift has to explain that
+//! what was read was committed, so it is told when the writer ends.
 
 use super::finding::{Finding, Role, Step};
 use super::misread::step_of;
 use super::reads::Reading;
-use super::tables::{NONE, Version};
-use super::trace::{Cell, ClientId, Content, Event, EventKind, NEVER, Time};
+use super::tables::{Fate, NONE, Version};
+use super::trace::{Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time};
 use super::verifier::Verifier;
 use std::collections::VecDeque;
 
@@ -38,10 +39,26 @@ pub struct Contradiction {
 #[derive(Default)]
 pub(super) struct Suspects {
     findings: VecDeque<Finding>,
+    /// Reads whose writer has not ended.
+    pending: Vec<Pending>,
     contradictions: Vec<Contradiction>,
 }
 
+/// A contradiction whose drift is not known yet.
+struct Pending {
+    read: Step,
+    write: Step,
+    /// When the read's snapshot was taken, at the latest, and when the write was sent.
+    seen: Time,
+    invoked: Time,
+}
+
 impl Suspects {
+    /// Whether the end of a transaction may tell something.
+    pub(super) fn is_any_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     pub(super) fn take_contradictions(&mut self) -> Vec<Contradiction> {
         std::mem::take(&mut self.contradictions)
     }
@@ -68,6 +85,29 @@ impl Verifier {
             if let Some(oldest) = self.suspects.findings.pop_front() {
                 self.report(oldest);
             }
+        }
+        if self.watermark == NEVER {
+            for pending in std::mem::take(&mut self.suspects.pending) {
+                self.contradict(&pending, pending.invoked);
+            }
+        }
+    }
+
+    /// The end of a transaction tells how much drift explains what was read of it.
+    pub(super) fn end_contradictions(&mut self, event: &Event) {
+        let is_of_it = |pending: &Pending| {
+            (pending.write.client, pending.write.txn) == (event.client, event.txn)
+        };
+        let mut place = 0;
+        while place < self.suspects.pending.len() {
+            if !is_of_it(&self.suspects.pending[place]) {
+                place += 1;
+                continue;
+            }
+            let pending = self.suspects.pending.swap_remove(place);
+            let committed = event.interval.invoked.saturating_sub(self.options.drift);
+            let is_known = event.kind == EventKind::Commit && event.interval != Interval::UNKNOWN;
+            self.contradict(&pending, if is_known { committed } else { pending.invoked });
         }
     }
 
@@ -101,8 +141,11 @@ impl Verifier {
                     cell: Some(cell),
                     role: Role::WroteWhatWasRead,
                 };
-                if invoked > finding.offender.interval.completed {
-                    self.contradict(finding.offender, write, invoked);
+                let read = finding.offender;
+                if invoked > read.interval.completed {
+                    let seen = finding.snapshot.map_or(NEVER, |snapshot| snapshot.completed);
+                    let seen = seen.min(read.interval.completed);
+                    self.suspects.pending.push(Pending { read, write, seen, invoked });
                 } else {
                     // It came too late, or has no time.
                     self.counters.unchecked += 1;
@@ -111,9 +154,10 @@ impl Verifier {
         }
     }
 
-    fn contradict(&mut self, read: Step, write: Step, invoked: Time) {
+    fn contradict(&mut self, pending: &Pending, committed: Time) {
         self.counters.contradictions += 1;
-        let apart = invoked.saturating_sub(read.interval.completed);
+        let Pending { read, write, seen, .. } = *pending;
+        let apart = committed.saturating_sub(seen).max(0);
         // Both sides are widened.
         let drift = self.options.drift.saturating_add(apart / 2 + apart % 2);
         if self.suspects.contradictions.len() < CONTRADICTIONS_MAX {
@@ -131,8 +175,16 @@ impl Verifier {
             return false;
         }
         let Some(write) = first.step(cell.row, Role::WroteWhatWasRead) else { return false };
-        let read = step_of(&self.tables.txns[reading.txn], reading, cell);
-        self.contradict(read, write, first.written.invoked);
+        let reader = &self.tables.txns[reading.txn];
+        let read = step_of(reader, reading, cell);
+        let taken = reader.snapshot.map_or(NEVER, |_| reader.snapshot_event.2.completed);
+        let seen = taken.min(reading.interval.completed);
+        let pending = Pending { read, write, seen, invoked: first.written.invoked };
+        match first.fate {
+            Fate::Pending | Fate::Intermediate => self.suspects.pending.push(pending),
+            Fate::Committed => self.contradict(&pending, first.commit.invoked),
+            Fate::Aborted | Fate::Lost => self.contradict(&pending, first.written.invoked),
+        }
         true
     }
 

@@ -56,6 +56,8 @@ pub enum Name {
     DangerousStructure,
     /// A transaction committed although what it had read was replaced.
     FailedValidation,
+    /// A transaction depends on one that began after it was over.
+    TimestampInversion,
 }
 
 /// All names, in the order of their declaration.
@@ -73,6 +75,7 @@ pub static NAMES: &[Name] = &[
     Name::SerializationCycle,
     Name::DangerousStructure,
     Name::FailedValidation,
+    Name::TimestampInversion,
 ];
 
 impl Name {
@@ -92,6 +95,7 @@ impl Name {
             Name::SerializationCycle => "serialization-cycle",
             Name::DangerousStructure => "dangerous-structure",
             Name::FailedValidation => "failed-validation",
+            Name::TimestampInversion => "timestamp-inversion",
         }
     }
 
@@ -100,9 +104,10 @@ impl Name {
         match self {
             Name::LockViolation => Mechanism::MutualExclusion,
             Name::LostUpdate => Mechanism::FirstUpdaterWins,
-            Name::SerializationCycle | Name::DangerousStructure | Name::FailedValidation => {
-                Mechanism::Certifier
-            }
+            Name::SerializationCycle
+            | Name::DangerousStructure
+            | Name::FailedValidation
+            | Name::TimestampInversion => Mechanism::Certifier,
             _ => Mechanism::ConsistentRead,
         }
     }

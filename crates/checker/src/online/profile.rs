@@ -88,6 +88,9 @@ pub enum Certifier {
     /// As `cycles`, and a transaction that writes is refused if anything that it read was
     /// replaced before it committed.
     Validation,
+    /// By the order of timestamps, one for each transaction, which are of the time between its
+    /// begin and its end: what depends on a transaction has a later one.
+    TimestampOrder,
 }
 
 /// What one isolation level of one database is promised to do.
@@ -107,6 +110,8 @@ pub struct Profile {
     pub certifier: Certifier,
     /// How old a snapshot may be, in nanoseconds: 0 where every read is of the present.
     pub staleness: Time,
+    /// How far timestamps of transactions may be from the time of clients, in nanoseconds.
+    pub skew: Time,
 }
 
 impl Profile {
@@ -119,6 +124,7 @@ impl Profile {
         granularity: Granularity::Row,
         certifier: Certifier::None,
         staleness: 0,
+        skew: 0,
     };
 }
 
@@ -167,7 +173,7 @@ macro_rules! setting {
     };
 }
 
-/// All settings but `staleness` and `deviation`, whose values are no words.
+/// All settings but `staleness`, `skew` and `deviation`, whose values are no words.
 static SETTINGS: &[Setting] = &[
     setting!("reads", reads,
         "unchecked" => Reads::Unchecked, "item" => Reads::Item, "window" => Reads::Window,
@@ -185,7 +191,8 @@ static SETTINGS: &[Setting] = &[
     setting!("certifier", certifier,
         "none" => Certifier::None, "cycles" => Certifier::Cycles,
         "dangerous-structure" => Certifier::DangerousStructure,
-        "validation" => Certifier::Validation),
+        "validation" => Certifier::Validation,
+        "timestamp-order" => Certifier::TimestampOrder),
 ];
 
 impl Profile {
@@ -215,11 +222,13 @@ impl Profile {
                     let place = place.ok_or_else(|| wrong(one_of(setting.values), value))?;
                     (setting.set)(&mut profile, place);
                 }
-                ("staleness", None) => {
-                    let time = duration(value);
-                    profile.staleness = time.ok_or_else(|| {
+                ("staleness" | "skew", None) => {
+                    let time = duration(value).ok_or_else(|| {
                         wrong("a time as `10s`, `250ms`, `5us` or `0`".to_owned(), value)
                     })?;
+                    let set =
+                        if name == "skew" { &mut profile.skew } else { &mut profile.staleness };
+                    *set = time;
                 }
                 ("deviation", None) => {
                     let (name, text) = value.split_once(':').unwrap_or((value, ""));
@@ -230,7 +239,8 @@ impl Profile {
                 }
                 _ => {
                     let names = SETTINGS.iter().map(|setting| setting.name);
-                    let names: Vec<&str> = names.chain(["staleness", "deviation"]).collect();
+                    let names: Vec<&str> =
+                        names.chain(["staleness", "skew", "deviation"]).collect();
                     return Err(wrong(one_of(&names), name));
                 }
             }
@@ -287,8 +297,8 @@ mod tests {
         assert_eq!(refused("dml = latest"), "line 1: expected snapshot or current, found `latest`");
         assert_eq!(
             refused("lock = none"),
-            "line 1: expected reads, dml, writers, locks, granularity, certifier, staleness or \
-             deviation, found `lock`"
+            "line 1: expected reads, dml, writers, locks, granularity, certifier, staleness, skew \
+             or deviation, found `lock`"
         );
         assert_eq!(
             refused("staleness = 5"),

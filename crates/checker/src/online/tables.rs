@@ -94,6 +94,8 @@ pub(super) struct Txn {
     pub(super) start: Time,
     /// When its last event was answered.
     pub(super) answered: Time,
+    /// The earliest that it may have, where transactions have timestamps.
+    pub(super) timestamp: Time,
     /// Where its snapshot lies, as far as that was narrowed down.
     pub(super) snapshot: Option<Interval>,
     /// The event that took the snapshot.
@@ -123,6 +125,7 @@ impl Txn {
             is_queued: true,
             start: interval.invoked,
             answered: interval.invoked,
+            timestamp: interval.invoked,
             snapshot: None,
             snapshot_event: (EventKind::Begin, 0, interval),
             end: Interval { invoked: NEVER, completed: NEVER },

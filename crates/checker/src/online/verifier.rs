@@ -238,6 +238,8 @@ impl Verifier {
         self.counters.events += 1;
         if event.kind == EventKind::Write {
             self.compare_with_suspects(event, cells);
+        } else if event.kind.is_end() && self.suspects.is_any_pending() {
+            self.end_contradictions(event);
         }
         if event.interval == Interval::UNKNOWN
             || self.client(event.client).unplaced == Some(event.txn)

@@ -408,6 +408,19 @@ impl Placed<'_> {
         found
     }
 
+    /// Whether each transaction can have a timestamp of its own time, such that dependencies
+    /// ascend.
+    fn timestamps_fit(&self, edges: &[Depends]) -> bool {
+        let txns = self.search.txns;
+        let mut least: Vec<_> = txns.iter().map(|txn| txn.events[0].0.interval.invoked).collect();
+        for _ in txns {
+            for edge in edges {
+                least[edge.to] = least[edge.to].max(least[edge.from]);
+            }
+        }
+        txns.iter().zip(&least).all(|(txn, least)| *least <= txn.end().completed)
+    }
+
     fn certifier_refused_nothing(&self) -> bool {
         let certifier = self.search.profile.certifier;
         if certifier == Certifier::None {
@@ -417,7 +430,7 @@ impl Placed<'_> {
         if has_cycle(&edges, self.search.txns.len()) {
             return false;
         }
-        let anti: Vec<Depends> = edges.into_iter().filter(|edge| edge.anti).collect();
+        let anti: Vec<Depends> = edges.iter().copied().filter(|edge| edge.anti).collect();
         let commit = |txn| self.at(Happening::Commit(txn)).expect("a commit");
         match certifier {
             Certifier::Validation => anti.iter().all(|edge| {
@@ -426,6 +439,7 @@ impl Placed<'_> {
             Certifier::DangerousStructure => !anti.iter().any(|one| {
                 anti.iter().any(|two| one.to == two.from && self.is_dangerous(*one, *two))
             }),
+            Certifier::TimestampOrder => self.timestamps_fit(&edges),
             Certifier::None | Certifier::Cycles => true,
         }
     }

@@ -212,6 +212,67 @@ fn a_dangerous_structure_without_a_cycle_is_found() {
     check(Profile { certifier: Certifier::Cycles, ..profile }, trace, "");
 }
 
+/// C sees what B wrote and not what A did, although A was over before B began.
+#[test]
+fn what_depends_on_a_later_transaction_has_no_timestamp() {
+    let trace = "C1 b 0-1
+                 A1 w 2-3 x=1
+                 A1 c 4-5
+                 B1 w 6-7 y=1
+                 B1 c 8-9
+                 C1 r 10-11 y=1
+                 C1 r 12-13 x=_
+                 C1 c 14-15";
+    let profile = |certifier| Profile { certifier, reads: Reads::Window, ..Profile::NONE };
+    check(profile(Certifier::Cycles), trace, "");
+    check(profile(Certifier::TimestampOrder), trace, "timestamp-inversion C1.3 Next A1.2");
+    check(Profile { skew: 1, ..profile(Certifier::TimestampOrder) }, trace, "");
+}
+
+/// B reads at 8 to 9 what A sends at 15 and commits at 17: with clocks that are 4 apart it may
+/// have been so.
+#[test]
+fn a_value_that_is_read_before_it_is_sent_is_a_contradiction_of_clocks() {
+    let trace = parse("B1 r 8-9 x=1\nB1 c 10-11\nA1 w 15-16 x=1\nA1 c 17-18");
+    let found = |drift: Time, is_stepwise: bool| {
+        let mut verifier = Verifier::new(STATEMENT, Options { drift, ..OPTIONS });
+        let mut one = Batch::default();
+        for event in trace.events.iter().filter(|_| is_stepwise) {
+            one.clear();
+            one.push(*event, trace.cells_of(event));
+            verifier.take(&one, event.interval.invoked);
+        }
+        if !is_stepwise {
+            verifier.take(&trace, NEVER);
+        }
+        verifier.finish();
+        let found = verifier.take_contradictions();
+        let clients = found.iter().map(|found| (found.read.client.0, found.write.client.0));
+        let drifts = found.iter().map(|found| found.drift);
+        let both: Vec<_> = clients.zip(drifts).collect();
+        (both, told(&verifier.take_findings()))
+    };
+    for is_stepwise in [false, true] {
+        assert_eq!(found(0, is_stepwise), (vec![((1, 0), 4)], String::new()));
+        assert_eq!(found(2, is_stepwise), (vec![((1, 0), 4)], String::new()));
+        assert_eq!(found(4, is_stepwise), (vec![], String::new()));
+    }
+}
+
+#[test]
+fn a_value_of_its_own_future_or_of_nobody_is_no_contradiction_of_clocks() {
+    check(
+        STATEMENT,
+        "B1 r 8-9 x=1\nB1 c 10-11\nB2 w 15-16 x=1\nB2 c 17-18",
+        "dirty-read B1.1 WroteWhatWasRead B2.1 EndOfWriter B2.2",
+    );
+    check(
+        STATEMENT,
+        "B1 r 8-9 x=1\nB1 c 10-11\nA1 w 15-16 x=2\nA1 c 17-18",
+        "unexplained-read B1.1",
+    );
+}
+
 #[test]
 fn drift_widens_every_interval() {
     let trace = parse("A1 w 0-1 x=1\nA1 c 2-3\nB1 w 4-5 x=2\nB1 c 6-7\nC1 r 9-10 x=1\nC1 c 12-13");
@@ -234,6 +295,7 @@ fn what_a_client_that_is_set_aside_may_have_written_is_not_held_against_anybody(
     assert_eq!(verifier.counters().unchecked, 2);
     verifier.readmit(ClientId(0));
     verifier.take(&parse("B1 r 20-21 x=1\nB1 r 22-23 x=9"), 30);
+    verifier.finish();
     assert_eq!(told(&verifier.take_findings()), "unexplained-read B1.4\n");
 }
 

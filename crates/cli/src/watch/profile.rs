@@ -78,15 +78,36 @@ fn of_row(row: &ProfileRow) -> NamedProfile {
     NamedProfile { name: format!("{}/{}", row.database, row.level), profile, deviations }
 }
 
-/// The profile in a file.
+/// The profile in a file: settings on top of nothing, or of the profile that `base` names.
 pub(super) fn from_file(path: &Path) -> Result<NamedProfile, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Usage(format!("watch: {name}: cannot be read: {error}")))?;
-    let (profile, deviations) = Profile::NONE
-        .parse(&text)
-        .map_err(|error| Failure::Usage(format!("watch: {name}: {error}")))?;
-    Ok(NamedProfile { name, profile, deviations })
+    on_base(&text)
+        .map(|(profile, deviations)| NamedProfile { name: name.clone(), profile, deviations })
+        .map_err(|message| Failure::Usage(format!("watch: {name}: {message}")))
+}
+
+/// Settings on top of those that `base = NAME` names, if a line says so.
+fn on_base(text: &str) -> Result<(Profile, Vec<KnownDeviation>), String> {
+    let is_base = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == "base");
+    let mut bases = text.lines().enumerate().filter(|(_, line)| is_base(line));
+    let Some((place, line)) = bases.next() else {
+        return Profile::NONE.parse(text).map_err(|error| error.to_string());
+    };
+    if let Some((place, line)) = bases.next() {
+        return Err(format!("line {}: expected `base` once, found `{}`", place + 1, line.trim()));
+    }
+    let (_, name) = line.split_once('=').unwrap_or(("", line));
+    let base = named(name.trim()).map_err(|message| format!("line {}: {message}", place + 1))?;
+    // An empty line in its place, so that the others keep their numbers.
+    let lines: Vec<&str> = text.lines().map(|line| if is_base(line) { "" } else { line }).collect();
+    let (profile, own) =
+        base.profile.parse(&lines.join("\n")).map_err(|error| error.to_string())?;
+    let mut deviations = base.deviations;
+    deviations.retain(|known| own.iter().all(|other| other.name != known.name));
+    deviations.extend(own);
+    Ok((profile, deviations))
 }
 
 #[cfg(test)]
@@ -100,6 +121,24 @@ mod tests {
             let found = named(&name).unwrap_or_else(|message| panic!("{message}"));
             assert_eq!((found.name, found.deviations.len()), (name, row.deviations.len()));
         }
+    }
+
+    #[test]
+    fn a_file_replaces_single_settings_of_its_base() {
+        let text = "# ours\nbase = mysql/repeatable-read\nlocks = none\n\
+                    deviation = stale-read: a replica may lag\n";
+        let base = named("mysql/repeatable-read").expect("a row");
+        let (profile, deviations) = on_base(text).expect("a profile");
+        assert_eq!(profile, Profile { locks: Locks::None, ..base.profile });
+        let names: Vec<&str> = deviations.iter().map(|known| known.name.name()).collect();
+        assert_eq!(names, ["lost-update", "stale-read"]);
+        let refused = |text: &str| on_base(text).expect_err("an error");
+        assert!(refused("\nbase = nowhere").starts_with("line 2: expected a profile ("));
+        assert!(refused("base = serializable\nlock = none").starts_with("line 2: expected reads"));
+        assert_eq!(
+            refused("base = serializable\nbase = read-committed"),
+            "line 2: expected `base` once, found `base = read-committed`"
+        );
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Teller<'_> {
                  be refused"
             }
             Name::FailedValidation => "although what it had read was replaced before that",
+            Name::TimestampInversion => "although one that it comes after began when it was over",
         };
         format!("{}, {why}", self.done(step))
     }

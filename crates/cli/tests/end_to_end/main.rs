@@ -21,3 +21,5 @@ mod schema;
 mod support;
 mod verify;
 mod watch;
+mod watch_rounds;
+mod watch_troubles;

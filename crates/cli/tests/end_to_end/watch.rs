@@ -122,14 +122,14 @@ fn a_recorded_history_is_a_trace() {
 }
 
 /// A watch that listens, and where.
-struct Listening {
+pub(crate) struct Listening {
     child: Child,
-    address: String,
+    pub(crate) address: String,
     stderr: BufReader<std::process::ChildStderr>,
 }
 
 impl Listening {
-    fn start(folder: &Folder, options: &str) -> Listening {
+    pub(crate) fn start(folder: &Folder, options: &str) -> Listening {
         let arguments = format!("watch --listen 0 --profile snapshot-isolation {options}");
         let mut child = folder
             .command(&arguments)
@@ -149,7 +149,7 @@ impl Listening {
     }
 
     /// Sends bytes and returns the answers.
-    fn send(&self, bytes: &[u8]) -> String {
+    pub(crate) fn send(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         // What is refused early is not read to its end.
         let _ = stream.write_all(bytes);
@@ -160,7 +160,7 @@ impl Listening {
     }
 
     /// What it printed, and how it ended.
-    fn end(mut self) -> (i32, String, String) {
+    pub(crate) fn end(mut self) -> (i32, String, String) {
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).expect("text");
         let output = self.child.wait_with_output().expect("it ends");

@@ -39,13 +39,12 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
         )));
     }
     let temporary = address.path.is_empty().then(Temporary::new);
-    let (path, is_ours) = match &temporary {
-        Some(temporary) => (temporary.path.clone(), true),
-        None => {
-            let path = PathBuf::from(&address.path);
-            let is_ours = !path.exists();
-            (path, is_ours)
-        }
+    let (path, is_ours) = if let Some(temporary) = &temporary {
+        (temporary.path.clone(), true)
+    } else {
+        let path = PathBuf::from(&address.path);
+        let is_ours = !path.exists();
+        (path, is_ours)
     };
     let database = Sqlite {
         endpoints: vec![Endpoint { name: path.display().to_string(), access: Access::ReadWrite }],

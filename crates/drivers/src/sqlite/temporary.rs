@@ -23,9 +23,9 @@ pub(super) struct Temporary {
 
 impl Temporary {
     pub(super) fn new() -> Temporary {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = std::env::temp_dir();
         remove_leftovers(&folder);
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = now.map_or(0, |elapsed| elapsed.as_nanos());

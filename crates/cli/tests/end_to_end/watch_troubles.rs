@@ -1,0 +1,189 @@
+//! `isolde watch` and what is no fault of the database: clocks, and connections that are cut.
+
+use crate::support::Folder;
+use crate::watch::Listening;
+use isolde_client::{Row, Trace};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+/// The status, and what is printed, without what changes from run to run.
+fn watched(trace: &str, options: &str) -> (i32, String, String) {
+    let folder = Folder::with(&[("trace.jsonl", trace)]);
+    let run = folder.isolde(&format!("watch --from trace.jsonl {options}"));
+    (run.status, run.stdout, run.stderr)
+}
+
+#[test]
+fn writes_of_one_tick_of_a_coarse_clock_are_all_there() {
+    let trace = r#"{"isolde":"trace 1","client":"a","unit":"ms"}
+{"client":"b"}
+{"begin":[1,1],"txn":1}
+{"write":[2,2],"txn":1,"rows":[["t",1,10]]}
+{"write":[2,2],"txn":1,"rows":[["t",2,20]]}
+{"commit":[3,3],"txn":1}
+{"begin":[5,5],"txn":1,"client":"b"}
+{"read":[6,6],"txn":1,"rows":[["t",1,10],["t",2,20]],"client":"b"}
+{"commit":[8,8],"txn":1,"client":"b"}
+{"bye":true}
+"#;
+    let (status, printed, _) = watched(trace, "--profile snapshot-isolation --initial absent");
+    assert_eq!(status, 0, "{printed}");
+    assert!(!printed.contains("events twice"), "{printed}");
+}
+
+#[test]
+fn what_a_client_did_after_its_clock_was_set_back_is_not_stale() {
+    let trace = r#"{"isolde":"trace 1","client":"a"}
+{"client":"b"}
+{"begin":[1000,1005],"txn":1}
+{"write":[1010,1020],"txn":1,"rows":[["t",1,10]]}
+{"commit":[1030,1040],"txn":1}
+{"begin":[500,505],"txn":2}
+{"write":[510,520],"txn":2,"rows":[["t",1,11]]}
+{"commit":[530,540],"txn":2}
+{"begin":[2000,2005],"txn":1,"client":"b"}
+{"read":[2010,2020],"txn":1,"client":"b","rows":[["t",1,11]]}
+{"commit":[2030,2040],"txn":1,"client":"b"}
+{"bye":true}
+"#;
+    let (status, printed, _) = watched(trace, "--profile snapshot-isolation");
+    assert_eq!(status, 0, "{printed}");
+    assert!(printed.contains("  clocks set back: 1\n"), "{printed}");
+    assert!(printed.contains("  events without a time since then: 6\n"), "{printed}");
+}
+
+const AHEAD: &str = r#"{"isolde":"trace 1","client":"a","unit":"us"}
+{"client":"b"}
+{"begin":[100,105],"txn":1,"client":"b"}
+{"read":[110,120],"txn":1,"rows":[["t",1,10]],"client":"b"}
+{"commit":[130,140],"txn":1,"client":"b"}
+{"begin":[3000,3001],"txn":1}
+{"write":[4001,4010],"txn":1,"rows":[["t",1,10]]}
+{"commit":[5000,5010],"txn":1}
+{"bye":true}
+"#;
+
+#[test]
+fn a_value_that_is_read_before_it_is_written_tells_of_clocks() {
+    let options = "--profile snapshot-isolation --initial absent --events events.jsonl";
+    let folder = Folder::with(&[("trace.jsonl", AHEAD)]);
+    let run = folder.isolde(&format!("watch --from trace.jsonl {options}"));
+    assert_eq!(run.status, 2, "{run:?}");
+    let told = "b, transaction 1, read 10 in t/1 by operation 1 (0.000010 s to 0.000020 s) before a, \
+                transaction 1, wrote it (0.003901 s to 0.003910 s): their clocks are further apart \
+                than --clock-drift says, and this is no violation; the least that explains it is \
+                --clock-drift 3ms";
+    assert!(run.stderr.contains(told), "{run:?}");
+    assert!(run.stdout.contains("  values read before they were written: 1\n"), "{run:?}");
+    assert!(run.stdout.contains("--clock-drift 3ms explains it\n"), "{run:?}");
+    assert!(run.stdout.contains("  no violations\n"), "{run:?}");
+    let events = folder.read("events.jsonl");
+    let last: Value = serde_json::from_str(events.lines().last().expect("events")).expect("JSON");
+    assert_eq!(last["clock_drift_needed_seconds"], 0.002_44);
+    assert!(events.contains("\"event\":\"clocks\""), "{events}");
+    let (status, printed, _) =
+        watched(AHEAD, "--profile snapshot-isolation --initial absent --clock-drift 3ms");
+    assert_eq!(status, 0, "{printed}");
+}
+
+/// A transfer of one client, as lines.
+fn transfer(txn: i64) -> String {
+    let at = txn * 100;
+    format!(
+        "{{\"begin\":[{at},{}],\"txn\":{txn}}}\n\
+         {{\"write\":[{},{}],\"txn\":{txn},\"rows\":[[\"t\",1,{txn}]]}}\n\
+         {{\"commit\":[{},{}],\"txn\":{txn}}}\n",
+        at + 1,
+        at + 2,
+        at + 3,
+        at + 4,
+        at + 5
+    )
+}
+
+#[test]
+fn what_is_sent_again_after_a_cut_counts_once() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(
+        &folder,
+        "--initial absent --connections 3 --quiet --events events.jsonl --save saved.jsonl",
+    );
+    let head = "{\"isolde\":\"trace 1\",\"client\":\"a\",\"resume\":\"one\"}\n";
+    // Cut within a message, and nobody read what was acknowledged.
+    listening.send(format!("{head}{}{}{{\"beg", transfer(1), transfer(2)).as_bytes());
+    listening.send(format!("{head}{}{}", transfer(2), transfer(3)).as_bytes());
+    let rest = format!("{head}{}{}{{\"bye\":true}}\n", transfer(3), transfer(4));
+    let answers = listening.send(rest.as_bytes());
+    assert!(answers.ends_with("{\"taken\":8}\n"), "{answers}");
+    let (status, printed, said) = listening.end();
+    assert_eq!(status, 0, "{printed}{said}");
+    assert!(printed.contains("committed 4 "), "{printed}");
+    assert!(printed.contains("clients 0 of 1\n"), "{printed}");
+    let events = folder.read("events.jsonl");
+    let last: Value = serde_json::from_str(events.lines().last().expect("events")).expect("JSON");
+    assert_eq!(last["sent_again"], 6, "{last}");
+    let again = folder.isolde("watch --from saved.jsonl --profile serializable --quiet");
+    assert!(again.status == 0 && again.stdout.contains("committed 4 "), "{again:?}");
+}
+
+/// Hands on what it gets, but cuts the first connections after so many bytes, in which case
+/// no answer comes back.
+fn cutting_proxy(to: String, cuts: Vec<usize>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let mut cuts = cuts.into_iter();
+        for connection in listener.incoming() {
+            let (mut near, Ok(mut far)) =
+                (connection.expect("a connection"), TcpStream::connect(&to))
+            else {
+                return;
+            };
+            let cut = cuts.next();
+            if cut.is_none() {
+                let (mut back, mut answers) =
+                    (near.try_clone().expect("a socket"), far.try_clone().expect("a socket"));
+                std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            }
+            let mut left = cut.unwrap_or(usize::MAX);
+            let mut buffer = [0; 256];
+            while let Ok(count @ 1..) = near.read(&mut buffer) {
+                let count = count.min(left);
+                if far.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
+                left -= count;
+                if left == 0 {
+                    let _ = near.shutdown(Shutdown::Both);
+                    break;
+                }
+            }
+            let _ = far.shutdown(Shutdown::Write);
+        }
+    });
+    address
+}
+
+#[test]
+fn the_client_library_goes_on_after_cuts() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--initial absent --connections 3");
+    let address = cutting_proxy(listening.address.clone(), vec![700, 1500]);
+    let trace = Trace::connect(&*address, None).expect("it listens");
+    let mut session = trace.session("one").expect("a session");
+    for value in 1..=50 {
+        session.begun(session.start()).expect("sent");
+        session
+            .read(session.start(), &[Row::new("t", 1).is(value - 1)][..1 - usize::from(value == 1)])
+            .expect("sent");
+        session.wrote(session.start(), &[Row::new("t", 1).is(value)]).expect("sent");
+        session.before_commit().expect("sent");
+        session.committed(session.start()).expect("sent");
+    }
+    drop(session);
+    trace.finish().expect("all is acknowledged");
+    let (status, printed, said) = listening.end();
+    assert_eq!(status, 0, "{printed}{said}");
+    assert!(printed.contains("committed 50 "), "{printed}");
+}
