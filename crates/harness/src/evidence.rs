@@ -7,7 +7,6 @@
 use crate::database::Failure;
 use crate::recorder::Log;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -72,17 +71,6 @@ pub enum Told {
     Value(u64),
     /// Its removal, with the number of who removed it, where known.
     Removal(Option<u64>),
-}
-
-/// As a log has it.
-impl fmt::Display for Told {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Told::Value(value) => write!(out, "{value}"),
-            Told::Removal(Some(by)) => write!(out, "#{by}"),
-            Told::Removal(None) => Ok(()),
-        }
-    }
 }
 
 /// Numbers of transactions on one line of a log.
