@@ -44,7 +44,6 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// When to use colour: auto (on a terminal, unless `NO_COLOR` is set), always or never
     #[arg(
         long = "color",
         global = true,
