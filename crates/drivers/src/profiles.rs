@@ -107,6 +107,7 @@ const REPLICAS: &[(&str, &str)] = &[
     ("stale-read", "reads of another node may lag behind the one that took the write"),
     ("read-skew", "reads of another node may lag behind the one that took the write"),
     ("unexplained-read", "reads of another node may lag behind the one that took the write"),
+    ("missed-row", "reads of another node may lag behind the one that took the write"),
 ];
 const LOST_UPDATES: &[(&str, &str)] =
     &[("lost-update", "rows are written as they are, whatever the snapshot shows")];
@@ -118,6 +119,10 @@ const CROSS_NODE: &[(&str, &str)] = &[
     ("read-skew", "without wsrep_sync_wait a node may read before it has applied the last commits"),
     (
         "unexplained-read",
+        "without wsrep_sync_wait a node may read before it has applied the last commits",
+    ),
+    (
+        "missed-row",
         "without wsrep_sync_wait a node may read before it has applied the last commits",
     ),
     (
@@ -139,17 +144,17 @@ pub static PROFILES: &[ProfileRow] = &[
     row("opengauss", "repeatable-read", ["first-request", "snapshot", "first-updater", "writes", "none"], "snapshot isolation"),
     row("mariadb", "read-uncommitted", ["unchecked", "current", "any", "writes", "none"], "read uncommitted"),
     row("mariadb", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
-    ProfileRow { deviations: LOST_UPDATES, ..row("mariadb", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes") },
+    ProfileRow { deviations: LOST_UPDATES, ..row("mariadb", "repeatable-read", ["first-read", "current", "reported", "writes", "none"], "below monotonic atomic view once it writes") },
     row("mariadb", "repeatable-read-snapshot", ["first-read", "snapshot", "first-updater", "writes", "none"], "snapshot isolation"),
     row("mariadb", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
     row("mysql", "read-uncommitted", ["unchecked", "current", "any", "writes", "none"], "read uncommitted"),
     row("mysql", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
-    ProfileRow { deviations: LOST_UPDATES, ..row("mysql", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes") },
+    ProfileRow { deviations: LOST_UPDATES, ..row("mysql", "repeatable-read", ["first-read", "current", "reported", "writes", "none"], "below monotonic atomic view once it writes") },
     row("mysql", "serializable", ["item", "current", "any", "reads-and-writes", "cycles"], "serializable"),
-    row("aurora", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes"),
-    row("polardb", "repeatable-read", ["first-read", "current", "any", "writes", "none"], "below monotonic atomic view once it writes"),
+    ProfileRow { deviations: LOST_UPDATES, ..row("aurora", "repeatable-read", ["first-read", "current", "reported", "writes", "none"], "below monotonic atomic view once it writes") },
+    ProfileRow { deviations: LOST_UPDATES, ..row("polardb", "repeatable-read", ["first-read", "current", "reported", "writes", "none"], "below monotonic atomic view once it writes") },
     ProfileRow { deviations: CROSS_NODE, ..row("galera", "read-committed", ["statement", "current", "any", "none", "none"], "read committed on each node") },
-    ProfileRow { deviations: CROSS_NODE, ..row("galera", "repeatable-read", ["first-read", "current", "first-committer", "none", "none"], "snapshots of one node, lost updates") },
+    ProfileRow { deviations: CROSS_NODE, ..row("galera", "repeatable-read", ["first-read", "current", "reported", "none", "none"], "snapshots of one node, lost updates") },
     ProfileRow { deviations: CROSS_NODE, ..row("galera", "repeatable-read-snapshot", ["first-read", "snapshot", "first-committer", "none", "none"], "snapshots of one node") },
     ProfileRow { deviations: CROSS_NODE, ..row("galera", "serializable", ["item", "current", "any", "none", "none"], "serializable on each node") },
     row("sqlserver", "read-committed", ["item", "current", "any", "writes", "none"], "read committed"),
@@ -163,7 +168,7 @@ pub static PROFILES: &[ProfileRow] = &[
     row("nuodb", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
     row("nuodb", "consistent-read", ["first-request", "snapshot", "first-updater", "writes", "none"], "snapshot isolation"),
     row("tidb", "read-committed", ["statement", "current", "any", "writes", "none"], "monotonic atomic view"),
-    ProfileRow { deviations: LOST_UPDATES, ..row("tidb", "repeatable-read", ["begin", "current", "any", "writes", "none"], "snapshots, but rows are written as they are") },
+    ProfileRow { deviations: LOST_UPDATES, ..row("tidb", "repeatable-read", ["begin", "current", "reported", "writes", "none"], "snapshots, but rows are written as they are") },
     row("tidb", "optimistic", ["begin", "snapshot", "first-committer", "none", "none"], "snapshot isolation"),
     row("cockroach", "read-committed", ["item", "current", "any", "none", "none"], "monotonic atomic view"),
     row("cockroach", "repeatable-read", ["window", "snapshot", "any", "none", "none"], "snapshot isolation"),

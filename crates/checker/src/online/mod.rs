@@ -15,6 +15,7 @@
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
 //! | `tables.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
+//! | `condition.rs` | what reads by condition say about rows that they do not list |
 //! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs` | mutual exclusion, first updater wins |
 //! | `certifier.rs`, `graph.rs` | the serialization certifier, and cycles |
@@ -27,6 +28,7 @@
 
 mod catalogue;
 mod certifier;
+mod condition;
 mod counters;
 mod finding;
 mod forget;
@@ -44,6 +46,7 @@ mod trace;
 mod verifier;
 
 pub use catalogue::{Catalogue, Key, Place};
+pub use condition::Condition;
 pub use counters::{Counters, Dependencies, Disorder};
 pub use finding::{
     Candidate, Dependency, DependencyKind, Finding, Mechanism, NAMES, Name, Role, Step,

@@ -56,6 +56,9 @@ struct Buffer {
     cells_taken: usize,
     /// Nothing that it will send was sent before this.
     bound: Time,
+    /// How far the others were when this one was first waited for: it is behind from there
+    /// on, whatever it has said. Not known until somebody has said something.
+    waited_since: Option<Time>,
     /// The transaction that has no end yet, and when its last event was answered.
     unended: Option<(u64, Time)>,
     last: Option<Event>,
@@ -95,7 +98,9 @@ impl Pipeline {
     /// [advances](Pipeline::advance), the others wait for it.
     pub fn open(&mut self, client: ClientId, from: Time) {
         let buffer = self.buffer(client);
-        buffer.is_open = true;
+        if !std::mem::replace(&mut buffer.is_open, true) {
+            buffer.waited_since = None;
+        }
         buffer.bound = buffer.bound.max(from);
     }
 
@@ -235,6 +240,9 @@ impl Pipeline {
             self.watermark = bounds.fold(self.watermark, Time::max);
             return;
         };
+        if foremost == ALWAYS {
+            return;
+        }
         let limit = foremost.saturating_sub(self.options.stall_after);
         let mut least = NEVER;
         for (client, buffer) in self.buffers.iter_mut().enumerate() {
@@ -246,7 +254,7 @@ impl Pipeline {
                 if !buffer.is_aside {
                     self.returned.push(ClientId(client as u32));
                 }
-            } else if buffer.bound < limit {
+            } else if buffer.bound.max(*buffer.waited_since.get_or_insert(foremost)) < limit {
                 buffer.is_aside = true;
                 self.stalled.push(ClientId(client as u32));
             }

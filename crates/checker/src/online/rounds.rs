@@ -25,7 +25,7 @@
 
 mod epoch;
 
-use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
+use super::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
 use crate::verdict::Verdict;
@@ -161,7 +161,10 @@ impl Rounds {
             kind => {
                 let is_write = kind == EventKind::Write;
                 let cells = batch.cells_of(event).iter();
-                txn.ops.extend(cells.filter(|cell| cell.content != Content::UNKNOWN).map(|cell| {
+                let says_which = |cell: &&Cell| {
+                    cell.content != Content::UNKNOWN && cell.content.condition().is_none()
+                };
+                txn.ops.extend(cells.filter(says_which).map(|cell| {
                     let (item, content) = (cell.item, cell.content);
                     RoundOp { is_write, item, content, interval: event.interval }
                 }));

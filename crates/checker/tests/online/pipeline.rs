@@ -1,7 +1,7 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
 use crate::notation::{lines, parse, show};
-use isolde::online::{Batch, ClientId, Pipeline, PipelineOptions, Room};
+use isolde::online::{ALWAYS, Batch, ClientId, Pipeline, PipelineOptions, Room};
 
 const A: ClientId = ClientId(0);
 const B: ClientId = ClientId(1);
@@ -92,4 +92,20 @@ fn clocks_that_step_and_repeated_events_are_counted_and_lose_nothing() {
     let disorder = pipeline.disorder();
     assert_eq!((disorder.backwards, disorder.duplicates, disorder.inverted), (1, 1, 1));
     assert_eq!(disorder.total(), 3);
+}
+
+/// A client that is announced and has said nothing is waited for, from then on, like any other.
+#[test]
+fn an_announced_client_is_not_stalled_at_once() {
+    let mut pipeline =
+        Pipeline::new(PipelineOptions { stall_after: 100, ..PipelineOptions::default() });
+    let mut merged = Batch::default();
+    pipeline.open(ClientId(0), 1_000_000);
+    pipeline.open(ClientId(1), ALWAYS);
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (ALWAYS, vec![]));
+    pipeline.advance(ClientId(0), 1_000_100);
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (ALWAYS, vec![]));
+    pipeline.advance(ClientId(0), 1_000_101);
+    let stalled = vec![ClientId(1)];
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (1_000_101, stalled));
 }

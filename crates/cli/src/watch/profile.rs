@@ -86,6 +86,11 @@ pub(super) fn from_file(path: &Path) -> Result<NamedProfile, Failure> {
     let (profile, deviations) = Profile::NONE
         .parse(&text)
         .map_err(|error| Failure::Usage(format!("watch: {name}: {error}")))?;
+    let says_something = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    if !text.lines().any(says_something) {
+        let message = "expected settings such as `reads = statement`, found none";
+        return Err(Failure::Usage(format!("watch: {name}: {message}")));
+    }
     Ok(NamedProfile { name, profile, deviations })
 }
 

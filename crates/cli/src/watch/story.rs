@@ -1,6 +1,7 @@
 //! A violation in full sentences: which operation, what it saw, what it could have seen.
 
 use super::hub::Hub;
+use super::status::Mark;
 use super::window::item_name;
 use isolde::online::{
     ALWAYS, Candidate, Content, Dependency, DependencyKind, EventKind, Finding, Interval, NEVER,
@@ -43,8 +44,10 @@ impl Story {
     }
 
     /// As it is printed.
-    pub(super) fn to_text(&self, number: u64) -> String {
-        let mut text = format!("violation {number}: {} ({})\n", self.name, self.mechanism);
+    pub(super) fn to_text(&self, mark: Mark) -> String {
+        let Mark { kind, number } = mark;
+        let kind = kind.name();
+        let mut text = format!("{kind} {number}: {} ({})\n", self.name, self.mechanism);
         writeln!(text, "  {}.", self.summary).expect("a string grows");
         for reason in &self.reasons {
             writeln!(text, "  - {reason}.").expect("a string grows");
@@ -70,6 +73,7 @@ impl Teller<'_> {
             Name::StaleRead => "which had certainly been replaced before its snapshot",
             Name::FutureRead => "which was certainly committed after its snapshot",
             Name::ReadSkew => "which was never there together with what the same snapshot showed",
+            Name::MissedRow => "although all that its snapshot can have shown there meets it",
             Name::LockViolation => "while another transaction certainly held a lock against that",
             Name::LostUpdate => {
                 "although a concurrent transaction wrote the same row, and both committed"
@@ -96,6 +100,10 @@ impl Teller<'_> {
 
     fn what(&self, step: &Step) -> String {
         let cell = step.cell.map(|cell| (self.item(cell.item), self.value(cell.content)));
+        if let Some(cell) = step.cell.filter(|cell| cell.content.condition().is_some()) {
+            let item = self.item(cell.item);
+            return format!("did not list {item} by condition in operation {}", step.operation);
+        }
         match (step.kind, cell) {
             (EventKind::Begin, _) => "began".into(),
             (EventKind::Commit, _) => "committed".into(),
