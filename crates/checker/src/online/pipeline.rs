@@ -60,8 +60,8 @@ struct Buffer {
     cells_taken: usize,
     /// Nothing that it will send was sent before this.
     bound: Time,
-    /// How far the others were when this one was first waited for: it is behind from there
-    /// on, whatever it has said. Not known until somebody has said something.
+    /// How far the others were when this one was first waited for: as long as it has said
+    /// nothing, it is behind from there on. Not known until somebody has said something.
     waited_since: Option<Time>,
     /// The transaction that has no end yet, and when its last event was answered.
     unended: Option<(u64, Time)>,
@@ -331,7 +331,7 @@ impl Pipeline {
                 if !buffer.is_aside {
                     self.returned.push(ClientId(client));
                 }
-            } else if buffer.bound.max(*buffer.waited_since.get_or_insert(foremost)) < limit {
+            } else if buffer.behind_since(foremost) < limit {
                 buffer.is_aside = true;
                 self.stalled.push(ClientId(client));
             }
@@ -374,6 +374,14 @@ impl Pipeline {
 impl Buffer {
     fn waiting(&self) -> usize {
         self.events.len() - self.taken
+    }
+
+    /// From where on it is behind the others, who are this far.
+    fn behind_since(&mut self, foremost: Time) -> Time {
+        match self.bound {
+            ALWAYS => *self.waited_since.get_or_insert(foremost),
+            bound => bound,
+        }
     }
 
     /// When the first event that waits was sent.

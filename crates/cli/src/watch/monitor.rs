@@ -240,8 +240,10 @@ impl Monitor {
         match (now, &self.clock) {
             _ if is_last => self.pipeline.close(KEEPER),
             (Some(now), _) => self.pipeline.advance(KEEPER, now),
-            (None, Clock::Recorded { slack }) if self.foremost != ALWAYS => {
-                self.pipeline.advance(KEEPER, self.foremost.saturating_sub(*slack));
+            (None, &Clock::Recorded { slack }) if self.foremost != ALWAYS => {
+                // What is not read because too much waits cannot be waited for.
+                let slack = if self.setting.hub.is_full() { 0 } else { slack };
+                self.pipeline.advance(KEEPER, self.foremost.saturating_sub(slack));
             }
             (None, &Clock::Elsewhere { slack }) if self.foremost != ALWAYS => {
                 let known = self.known_elsewhere(slack);
@@ -384,9 +386,10 @@ impl Monitor {
 
     /// The next number of its kind.
     fn mark(&mut self, is_documented: bool) -> Mark {
-        let (kind, count) = match is_documented {
-            true => (Kind::Deviation, &mut self.deviations),
-            false => (Kind::Violation, &mut self.violations),
+        let (kind, count) = if is_documented {
+            (Kind::Deviation, &mut self.deviations)
+        } else {
+            (Kind::Violation, &mut self.violations)
         };
         *count += 1;
         Mark { kind, number: *count }

@@ -157,6 +157,8 @@ impl Stream {
                 write::event(&mut self.lines, name, txn, Kind::Lost, interval, &[]);
             }
         }
+        // It may have said goodbye before anything of it was left.
+        producer.publish(client.bound);
         if self.saved.is_some() {
             write::bye(&mut self.lines, &client.saved_as);
         }
