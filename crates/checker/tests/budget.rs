@@ -27,11 +27,19 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
 
 #[test]
 fn what_no_level_can_decide_is_unknown_however_large_the_history() {
-    // A value by two writers, one of which may not have committed, in a history that is
-    // large enough for the stronger level to be asked first.
-    let mut text = String::from("A: w(x,1)\nB: w(x,1) unknown\nC: r(x,1) w(y,1)\n");
+    // Elements that were appended twice, too many to try every choice, in a history that is
+    // large enough for the stronger level to be asked first. Not all that C saw are A's, and
+    // not all are B's.
+    let mut text = String::from("C: r(x,[0 1 2 3 4 5 6 7 8 9 10 11]) r(y,[]) r(z,[])\n");
+    for number in 0..12 {
+        let also = |special: u32, key: &str| {
+            if number == special { format!(" a({key},1)") } else { String::new() }
+        };
+        writeln!(text, "A: a(x,{number}){}", also(3, "y")).expect("a string grows");
+        writeln!(text, "B: a(x,{number}){}", also(7, "z")).expect("a string grows");
+    }
     for number in 0..600 {
-        writeln!(text, "D: w(z,{number})").expect("a string grows");
+        writeln!(text, "D: w(d,{number})").expect("a string grows");
     }
     let history = parse_text(&text).expect("a well-formed history");
     let index = Index::new(&history);

@@ -14,6 +14,7 @@ use isolde::{
     Check, Level, Limits, Options, Satisfied, Saturate, Sources, Unknown, Verdict, Violated,
     applicable_levels, decided_levels,
 };
+use isolde_history::format::Format;
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
 use std::path::{Path, PathBuf};
@@ -279,16 +280,24 @@ fn options(arguments: &Arguments) -> Options {
     }
 }
 
+/// Reads a history, with what its database told unless nobody wants it.
+fn with_evidence(
+    file: &Path,
+    arguments: &Arguments,
+) -> Result<(History, &'static Format), Failure> {
+    let memory_max = arguments.limits.resources.memory_max();
+    let (history, format) = input::read(file, &arguments.input, memory_max)?;
+    let is_wanted = !arguments.without.contains(&Source::Given);
+    Ok((if is_wanted { history } else { history.without_version_orders() }, format))
+}
+
 fn checked(
     file: &Path,
     arguments: &Arguments,
     start: Instant,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
-    let (mut history, format) = input::read(file, &arguments.input, memory_max)?;
-    if arguments.without.contains(&Source::Given) {
-        history = history.without_version_orders();
-    }
+    let (history, format) = with_evidence(file, arguments)?;
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();

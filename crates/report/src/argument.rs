@@ -250,6 +250,10 @@ fn did(op: &ScenarioOp) -> String {
                 .collect();
             let verb = if op.kind == "predicate-read" { "selected" } else { "updated" };
             let rows = if rows.is_empty() { "none".to_owned() } else { rows.join(", ") };
+            // An aggregate tells its result itself: `max all -> 80`.
+            if op.value.contains(" -> ") && op.rows.is_empty() {
+                return format!("computed {}", op.value);
+            }
             format!("{verb} rows with {} and found {rows}", op.value)
         }
         "call" => format!("did {key} {}", op.value),

@@ -18,8 +18,7 @@
 //!
 //! **What is not decided.** Histories with operations that are neither read nor
 //! write; keys used both as register and as list; writes, list elements and
-//! initial values that are not known; given version orders that name a repeated
-//! value. Levels with real time, if the history has no times. Linearizability, if
+//! initial values that are not known. Levels with real time, if the history has no times. Linearizability, if
 //! a counted transaction has several operations and is no compare-and-set. A
 //! serialization order given by a database is evidence of its own and is not looked
 //! at, and neither is whether a given version order is complete.

@@ -211,11 +211,6 @@ history: failed-but-seen (possible) × 2
     B.2 read x = 1 from A, recorded as aborted (history:3)
   to do: look at the error it was given; unless it says that the transaction was rolled back, the \
                     outcome is unknown
-history: no-dependency (certain)
-  no transaction read what another one wrote, or a key before another one wrote it, so every \
-                    history like this one passes
-    transactions that count: 2, reads that concern another's write: 0 of 2
-  to do: run longer, with fewer keys, and read the keys that are written
 ";
     assert_eq!(folder.isolde("lint history"), printed(1, expected));
     let run = folder.isolde("lint history --format json");
