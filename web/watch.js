@@ -35,7 +35,7 @@
 
   const violation = (told) => {
     const made = element("div", undefined, "violation");
-    made.append(element("b", `${told.number}: ${told.name} (${told.mechanism}), ${told.at.toFixed(1)} s`), element("p", told.summary + "."));
+    made.append(element("b", `${told.kind === "deviation" ? "documented deviation " : ""}${told.number}: ${told.name} (${told.mechanism}), ${told.at.toFixed(1)} s`), element("p", told.summary + "."));
     const list = element("ul");
     told.reasons.forEach((reason) => list.append(element("li", reason + ".")));
     if (told.saved) list.append(element("li", `The history around it is in ${told.saved}.`));

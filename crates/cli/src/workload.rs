@@ -60,6 +60,11 @@ impl Arguments {
         self.preset.or_else(|| isolde_harness::preset(name)).expect("a default that exists")
     }
 
+    /// Whether nothing was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.typed().is_empty() && self.seed.is_none()
+    }
+
     /// Whether a number of transactions was asked for.
     pub(crate) fn is_counted(&self) -> bool {
         self.transactions.is_some()

@@ -54,6 +54,18 @@ pub struct Catalogue {
     /// Contents with a text, oldest first.
     remembered: VecDeque<Content>,
     contents_max: usize,
+    /// By the number of a table's name: how its rows are told.
+    tables: Vec<Told>,
+    mixed: Option<u32>,
+    is_full: bool,
+}
+
+/// How the rows of a table are told, once one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Unknown,
+    ByRows,
+    ByColumns,
 }
 
 /// The column of items that are rows.
@@ -72,6 +84,62 @@ impl Catalogue {
             contents: HashMap::new(),
             remembered: VecDeque::new(),
             contents_max,
+            tables: Vec::new(),
+            mixed: None,
+            is_full: false,
+        }
+    }
+
+    /// Names that are not known are not made known from now on.
+    pub fn refuse_new(&mut self) {
+        self.is_full = true;
+    }
+
+    /// The item of a column, or of the row itself if there is no column; none if it is not
+    /// known and [no more](Catalogue::refuse_new) are taken.
+    pub fn place_if_room(
+        &mut self,
+        table: &str,
+        key: Key<'_>,
+        column: Option<&str>,
+    ) -> Option<Place> {
+        if self.is_full && !self.is_known(table, key, column) {
+            return None;
+        }
+        Some(self.place(table, key, column))
+    }
+
+    fn is_known(&self, table: &str, key: Key<'_>, column: Option<&str>) -> bool {
+        let text = |text: &str| self.text_ids.get(text).copied();
+        let row = || {
+            let key = match key {
+                Key::Number(number) => StoredKey::Number(number),
+                Key::Text(key) => StoredKey::Text(text(key)?),
+            };
+            let row = *self.row_ids.get(&(text(table)?, key))?;
+            let column = column.map_or(Some(WHOLE_ROW), text)?;
+            self.item_ids.get(&(row, column))
+        };
+        row().is_some()
+    }
+
+    /// A table of which both rows and columns were asked for since this was last asked. Its
+    /// versions are those of other items, so that neither sees what the other wrote.
+    pub fn take_mixed(&mut self) -> Option<&str> {
+        let table = self.mixed.take()?;
+        Some(&self.texts[table as usize])
+    }
+
+    fn tell(&mut self, table: u32, column: u32) {
+        if self.tables.len() <= table as usize {
+            self.tables.resize(table as usize + 1, Told::Unknown);
+        }
+        let told = &mut self.tables[table as usize];
+        let now = if column == WHOLE_ROW { Told::ByRows } else { Told::ByColumns };
+        match *told {
+            Told::Unknown => *told = now,
+            before if before != now => self.mixed = Some(table),
+            _ => {}
         }
     }
 
@@ -83,6 +151,7 @@ impl Catalogue {
             Key::Text(text) => StoredKey::Text(self.text(text)),
         };
         let column = column.map_or(WHOLE_ROW, |column| self.text(column));
+        self.tell(table, column);
         let rows = &mut self.rows;
         let row = *self.row_ids.entry((table, key)).or_insert_with(|| {
             rows.push((table, key));
@@ -176,6 +245,29 @@ mod tests {
         assert_eq!(catalogue.item(owner.item), Some(("accounts", Key::Number(7), Some("owner"))));
         assert_eq!(catalogue.item(other.item), Some(("accounts", Key::Text("7"), None)));
         assert_eq!(catalogue.item(3), None);
+    }
+
+    #[test]
+    fn a_table_by_rows_and_by_columns_is_told_once() {
+        let mut catalogue = Catalogue::new(0);
+        catalogue.place("accounts", Key::Number(7), Some("balance"));
+        catalogue.place("owners", Key::Number(7), None);
+        assert_eq!(catalogue.take_mixed(), None);
+        catalogue.place("accounts", Key::Number(8), None);
+        assert_eq!(catalogue.take_mixed(), Some("accounts"));
+        assert_eq!(catalogue.take_mixed(), None);
+    }
+
+    #[test]
+    fn what_is_full_has_a_place_for_what_it_knows() {
+        let mut catalogue = Catalogue::new(0);
+        let known = catalogue.place("accounts", Key::Text("a"), None);
+        catalogue.refuse_new();
+        assert_eq!(catalogue.place_if_room("accounts", Key::Text("a"), None), Some(known));
+        for (table, key) in [("accounts", "b"), ("owners", "a")] {
+            assert_eq!(catalogue.place_if_room(table, Key::Text(key), None), None);
+        }
+        assert_eq!(catalogue.item_count(), 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! versions whose order is known. They come from the other mechanisms as transactions
 //! are judged [Li et al., ICDE 2024, §V-D].
 
+use super::condition::Condition;
 use super::finding::{Dependency, DependencyKind, Finding, Name, Role};
 use super::graph::{Added, Edge};
 use super::profile::Certifier;
@@ -31,6 +32,13 @@ pub(super) struct Note {
     pub(super) next_of_txn: u32,
     pub(super) next_reader: u32,
     pub(super) previous_reader: u32,
+}
+
+/// That a transaction read all that meets a condition.
+#[derive(Clone, Copy)]
+pub(super) struct ConditionNote {
+    pub(super) reader: u32,
+    pub(super) condition: Condition,
 }
 
 impl Verifier {
@@ -71,6 +79,9 @@ impl Verifier {
                 self.certify_write(txn, place);
             }
             place = next;
+        }
+        if !self.conditions.is_empty() {
+            self.certify_conditions(txn);
         }
     }
 
@@ -168,7 +179,7 @@ impl Verifier {
     }
 
     /// Adds a dependency if both are in the graph; whether it is new.
-    fn depend(&mut self, from: u32, to: u32, kind: DependencyKind, item: u32) -> bool {
+    pub(super) fn depend(&mut self, from: u32, to: u32, kind: DependencyKind, item: u32) -> bool {
         let is_in_graph = |txn: u32| txn != NONE && self.tables.txns[txn].node.is_in_graph();
         if from == to || !is_in_graph(from) || !is_in_graph(to) {
             return false;

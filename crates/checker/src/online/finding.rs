@@ -46,6 +46,8 @@ pub enum Name {
     FutureRead,
     /// Reads of one snapshot saw what was never there together.
     ReadSkew,
+    /// A row that met the condition at the snapshot was not listed.
+    MissedRow,
     /// Two transactions held locks on one row that exclude one another.
     LockViolation,
     /// Two concurrent transactions wrote one row, and both committed.
@@ -70,6 +72,7 @@ pub static NAMES: &[Name] = &[
     Name::StaleRead,
     Name::FutureRead,
     Name::ReadSkew,
+    Name::MissedRow,
     Name::LockViolation,
     Name::LostUpdate,
     Name::SerializationCycle,
@@ -90,6 +93,7 @@ impl Name {
             Name::StaleRead => "stale-read",
             Name::FutureRead => "future-read",
             Name::ReadSkew => "read-skew",
+            Name::MissedRow => "missed-row",
             Name::LockViolation => "lock-violation",
             Name::LostUpdate => "lost-update",
             Name::SerializationCycle => "serialization-cycle",

@@ -40,7 +40,7 @@ impl Verifier {
     }
 
     /// The instant after which nothing is concurrent with a transaction that has ended.
-    fn expires(&self, txn: u32) -> Time {
+    pub(super) fn expires(&self, txn: u32) -> Time {
         let txn = &self.tables.txns[txn];
         if txn.state == State::Aborted { txn.answered } else { txn.commit.completed }
     }
@@ -72,17 +72,8 @@ impl Verifier {
     fn drop_uses(&mut self, txn: u32) {
         let mut place = std::mem::replace(&mut self.tables.txns[txn].uses, NONE);
         while place != NONE {
-            let (row, next) = (self.tables.uses[place].row, self.tables.uses[place].next_of_txn);
-            let older = self.tables.uses[place].older;
-            let mut newer = self.tables.rows[row as usize];
-            if newer == place {
-                self.tables.rows[row as usize] = older;
-            } else {
-                while self.tables.uses[newer].older != place {
-                    newer = self.tables.uses[newer].older;
-                }
-                self.tables.uses[newer].older = older;
-            }
+            let next = self.tables.uses[place].next_of_txn;
+            self.tables.unlink_use(place);
             self.tables.uses.give_back(place);
             place = next;
         }
@@ -105,6 +96,7 @@ impl Verifier {
 
     /// Gives up the notes of a transaction.
     pub(super) fn drop_notes(&mut self, txn: u32) {
+        self.conditions.retain(|note| note.reader != txn);
         let mut place = std::mem::replace(&mut self.tables.txns[txn].notes, NONE);
         while place != NONE {
             let note = &self.notes[place];

@@ -13,6 +13,11 @@ impl Verifier {
             self.counters.unchecked += 1;
             return;
         }
+        if cell.content.condition().is_some() {
+            let finding = self.misread(reading, cell, snapshot, scan, Name::MissedRow);
+            self.report(finding);
+            return;
+        }
         if self.is_contradiction(reading, cell) {
             return;
         }

@@ -15,6 +15,7 @@
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
 //! | `tables.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
+//! | `condition.rs` | what reads by condition say about rows that they do not list |
 //! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs` | mutual exclusion, first updater wins |
@@ -28,6 +29,7 @@
 
 mod catalogue;
 mod certifier;
+mod condition;
 mod contradiction;
 mod counters;
 mod finding;
@@ -46,6 +48,7 @@ mod trace;
 mod verifier;
 
 pub use catalogue::{Catalogue, Key, Place};
+pub use condition::Condition;
 pub use contradiction::Contradiction;
 pub use counters::{Counters, Dependencies, Disorder};
 pub use finding::{

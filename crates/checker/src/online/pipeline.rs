@@ -60,6 +60,9 @@ struct Buffer {
     cells_taken: usize,
     /// Nothing that it will send was sent before this.
     bound: Time,
+    /// How far the others were when this one was first waited for: as long as it has said
+    /// nothing, it is behind from there on. Not known until somebody has said something.
+    waited_since: Option<Time>,
     /// The transaction that has no end yet, and when its last event was answered.
     unended: Option<(u64, Time)>,
     last: Option<Event>,
@@ -112,7 +115,9 @@ impl Pipeline {
     /// [advances](Pipeline::advance), the others wait for it.
     pub fn open(&mut self, client: ClientId, from: Time) {
         let buffer = self.buffer(client);
-        buffer.is_open = true;
+        if !std::mem::replace(&mut buffer.is_open, true) {
+            buffer.waited_since = None;
+        }
         buffer.bound = buffer.bound.max(from);
     }
 
@@ -311,6 +316,9 @@ impl Pipeline {
             self.watermark = self.watermark.max(furthest.saturating_add(1));
             return;
         };
+        if foremost == ALWAYS {
+            return;
+        }
         let limit = foremost.saturating_sub(self.options.stall_after);
         let mut least = NEVER;
         let (stalled, returned) = (self.stalled.len(), self.returned.len());
@@ -323,7 +331,7 @@ impl Pipeline {
                 if !buffer.is_aside {
                     self.returned.push(ClientId(client));
                 }
-            } else if buffer.bound < limit {
+            } else if buffer.behind_since(foremost) < limit {
                 buffer.is_aside = true;
                 self.stalled.push(ClientId(client));
             }
@@ -366,6 +374,14 @@ impl Pipeline {
 impl Buffer {
     fn waiting(&self) -> usize {
         self.events.len() - self.taken
+    }
+
+    /// From where on it is behind the others, who are this far.
+    fn behind_since(&mut self, foremost: Time) -> Time {
+        match self.bound {
+            ALWAYS => *self.waited_since.get_or_insert(foremost),
+            bound => bound,
+        }
     }
 
     /// When the first event that waits was sent.

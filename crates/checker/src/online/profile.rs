@@ -49,10 +49,20 @@ pub enum Dml {
 pub enum Writers {
     /// They may overwrite one another.
     Any,
+    /// The same, but it is reported if the second did not see what the first wrote. For what
+    /// a database's documents announce; nothing is deduced from it.
+    Reported,
     /// The second updater is refused, unless the first had committed before its snapshot.
     FirstUpdater,
     /// The second to commit is refused, unless the first had committed before its snapshot.
     FirstCommitter,
+}
+
+impl Writers {
+    /// Whether one of two concurrent writers is refused.
+    pub const fn are_refused(self) -> bool {
+        matches!(self, Writers::FirstUpdater | Writers::FirstCommitter)
+    }
 }
 
 /// What is locked until the end of a transaction.
@@ -181,7 +191,7 @@ static SETTINGS: &[Setting] = &[
         "first-request" => Reads::FirstRequest, "first-read" => Reads::FirstRead),
     setting!("dml", dml, "snapshot" => Dml::Snapshot, "current" => Dml::Current),
     setting!("writers", writers,
-        "any" => Writers::Any, "first-updater" => Writers::FirstUpdater,
+        "any" => Writers::Any, "reported" => Writers::Reported, "first-updater" => Writers::FirstUpdater,
         "first-committer" => Writers::FirstCommitter),
     setting!("locks", locks,
         "none" => Locks::None, "writes" => Locks::Writes,
@@ -197,11 +207,12 @@ static SETTINGS: &[Setting] = &[
 
 impl Profile {
     /// Reads settings, one `name = value` a line, on top of this profile. Empty lines and
-    /// those that begin with `#` say nothing; the last of several lines of one name counts,
-    /// but each `deviation = NAME: SENTENCE` adds one.
+    /// those that begin with `#` say nothing. Each setting may be there once, and one
+    /// `deviation = NAME: SENTENCE` for each name.
     pub fn parse(self, text: &str) -> Result<(Profile, Vec<KnownDeviation>), ProfileError> {
         let mut profile = self;
-        let mut deviations = Vec::new();
+        let mut deviations: Vec<KnownDeviation> = Vec::new();
+        let mut settings: Vec<&str> = Vec::new();
         for (place, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -216,6 +227,12 @@ impl Profile {
                 return Err(wrong("`name = value`".to_owned(), line));
             };
             let (name, value) = (name.trim(), value.trim());
+            if settings.contains(&name) {
+                return Err(wrong(format!("`{name}` once"), line));
+            }
+            if name != "deviation" {
+                settings.push(name);
+            }
             match (name, SETTINGS.iter().find(|setting| setting.name == name)) {
                 (_, Some(setting)) => {
                     let place = setting.values.iter().position(|word| *word == value);
@@ -235,6 +252,13 @@ impl Profile {
                     let known = NAMES.iter().find(|known| known.name() == name.trim());
                     let names: Vec<&str> = NAMES.iter().map(|known| known.name()).collect();
                     let name = *known.ok_or_else(|| wrong(one_of(&names), name.trim()))?;
+                    if deviations.iter().any(|known| known.name == name) {
+                        return Err(wrong(format!("`deviation = {}` once", name.name()), line));
+                    }
+                    if text.trim().is_empty() {
+                        let expected = format!("`{}:` and a sentence", name.name());
+                        return Err(wrong(expected, value));
+                    }
                     deviations.push(KnownDeviation { name, text: text.trim().to_owned() });
                 }
                 _ => {
@@ -311,7 +335,19 @@ mod tests {
         assert!(refused("deviation = odd: x").ends_with("found `odd`"));
         assert_eq!(
             refused("writers ="),
-            "line 1: expected any, first-updater or first-committer, found nothing"
+            "line 1: expected any, reported, first-updater or first-committer, found nothing"
+        );
+        assert_eq!(
+            refused("locks = none\nlocks = writes"),
+            "line 2: expected `locks` once, found `locks = writes`"
+        );
+        assert_eq!(
+            refused("deviation = stale-read: a\ndeviation = stale-read: b"),
+            "line 2: expected `deviation = stale-read` once, found `deviation = stale-read: b`"
+        );
+        assert_eq!(
+            refused("deviation = stale-read:"),
+            "line 1: expected `stale-read:` and a sentence, found `stale-read:`"
         );
     }
 }

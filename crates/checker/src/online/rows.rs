@@ -5,6 +5,12 @@
 //! held at the same time. Where the first updater or committer wins, of two committed
 //! transactions that wrote one row one committed before the snapshot of the other.
 //!
+//! **Choice.** First *updater* wins is a rule about rows as tables store them: a row that
+//! is inserted where another was deleted is a new row, and nobody has updated it. So
+//! `A: delete x, commit` and `B: (snapshot before A's commit) insert x, commit` is
+//! allowed where versions of rows are kept, and no lost update. First *committer* wins is
+//! decided by keys, and there the two are in conflict.
+//!
 //! **Method** [Li et al., ICDE 2024, §V-B and §V-C]. When the second of two transactions
 //! that used a row ends, both orders are tried. If none is possible, that is a violation.
 //! If one is, it is what happened, even if commits overlap: the versions have that order
@@ -12,8 +18,8 @@
 
 use super::finding::{Finding, Name, Role, Step};
 use super::profile::{Granularity, Locks, Writers};
-use super::tables::{Fate, Mode, NONE, RowUse, State};
-use super::trace::{Cell, Content, EventKind, Interval, NEVER};
+use super::tables::{Fate, Mode, NONE, RowUse, State, Version};
+use super::trace::{Cell, Content, EventKind, Interval, NEVER, Time};
 use super::verifier::Verifier;
 
 /// What shows that two commits that overlap have an order.
@@ -61,21 +67,45 @@ impl Verifier {
         }
     }
 
-    /// Compares a transaction that has ended with all that used its rows and have ended
-    /// before.
+    /// Compares a transaction that has ended with all that used its rows, have ended
+    /// before, and were not over when it came.
+    ///
+    /// One that was over by then came first, and nothing follows from that: its commit lies
+    /// before the lock and the snapshot of this one, and with that before its commit.
     pub(super) fn judge_rows(&mut self, txn: u32) {
+        let came = self.came_to_rows(txn);
         let mut own = self.tables.txns[txn].uses;
         while own != NONE {
-            let mut other = self.tables.rows[self.tables.uses[own].row as usize];
-            while other != NONE {
-                let (user, older) = (self.tables.uses[other].txn, self.tables.uses[other].older);
-                if user != txn && self.tables.txns[user].is_judged() {
-                    self.judge_pair(own, other);
-                }
+            let one = &self.tables.uses[own];
+            let (next, came) = (one.next_of_txn, came.min(one.first.invoked));
+            let mut other = self.tables.rows[one.row as usize].past;
+            while other != NONE && self.tables.uses[other].over >= came {
+                let older = self.tables.uses[other].older;
+                self.judge_pair(own, other);
                 other = older;
             }
-            own = self.tables.uses[own].next_of_txn;
+            own = next;
         }
+        let over = self.expires(txn);
+        own = self.tables.txns[txn].uses;
+        while own != NONE {
+            let next = self.tables.uses[own].next_of_txn;
+            self.tables.end_use(own, over);
+            own = next;
+        }
+    }
+
+    /// The earliest instant at which it matters to a transaction who has written its rows,
+    /// whatever it locks.
+    fn came_to_rows(&self, txn: u32) -> Time {
+        let txn = &self.tables.txns[txn];
+        let has_winner = self.profile.writers != Writers::Any
+            && self.profile.granularity == Granularity::Row
+            && self.profile.reads.is_transactional();
+        if !has_winner {
+            return NEVER;
+        }
+        txn.snapshot.map_or(NEVER, |snapshot| snapshot.invoked)
     }
 
     fn judge_pair(&mut self, own: u32, other: u32) {
@@ -83,9 +113,16 @@ impl Verifier {
         if one.mode == Mode::Shared && two.mode == Mode::Shared {
             return;
         }
-        let other_first = self.may_precede(two, one);
+        let mut other_first = self.may_precede(two, one);
         // Nearly always the one that ended before came before.
-        let own_first = self.may_precede(one, two);
+        let mut own_first = self.may_precede(one, two);
+        if self.profile.writers == Writers::Reported {
+            let has_order = own_first.by_locks || other_first.by_locks;
+            if has_order && !own_first.all() && !other_first.all() {
+                self.report_pair(own, other, Name::LostUpdate);
+            }
+            (own_first.by_writers, other_first.by_writers) = (true, true);
+        }
         match (own_first.all(), other_first.all()) {
             (true, true) => {}
             (false, true) => self.learn_order(other, own, own_first),
@@ -114,12 +151,56 @@ impl Verifier {
         let by_writers = self.profile.writers == Writers::Any
             || self.profile.granularity == Granularity::Database
             || !(both_write && both_committed)
-            || before.commit.invoked <= self.snapshot_ends(second);
+            || before.commit.invoked <= self.snapshot_ends(second)
+            || self.may_be_new_row(first, second);
         Possible { by_locks, by_writers }
     }
 
+    /// Whether the second of two writers may have inserted the row after it was deleted,
+    /// by the first or by somebody after it.
+    fn may_be_new_row(&self, first: &RowUse, second: &RowUse) -> bool {
+        if self.profile.writers == Writers::FirstCommitter {
+            return false;
+        }
+        let since = self.tables.txns[first.txn].commit.invoked;
+        let mut place = self.tables.txns[second.txn].versions;
+        while place != NONE {
+            let Version { item, next_of_txn, written, .. } = self.tables.versions[place];
+            if self.tables.items[item as usize].row == second.row
+                && self.may_be_deleted(item, second.txn, since, written.completed)
+            {
+                return true;
+            }
+            place = next_of_txn;
+        }
+        false
+    }
+
+    /// Whether an item may have been deleted between two instants, by another transaction.
+    pub(super) fn may_be_deleted(
+        &self,
+        item: u32,
+        by_others_than: u32,
+        since: Time,
+        until: Time,
+    ) -> bool {
+        let mut place = self.tables.items[item as usize].newest;
+        while place != NONE {
+            let version = &self.tables.versions[place];
+            let is_deletion = version.content == Content::ABSENT
+                && version.may_be_seen()
+                && !version.is_initial()
+                && version.txn != by_others_than;
+            if is_deletion && version.commit.completed >= since && version.commit.invoked <= until {
+                return true;
+            }
+            place = version.older;
+        }
+        false
+    }
+
     /// Latest instant of the snapshot that a transaction had when it wrote a row.
-    fn snapshot_ends(&self, writing: &RowUse) -> super::trace::Time {
+    fn snapshot_ends(&self, writing: &RowUse) -> Time {
         if !self.profile.reads.is_transactional() {
             return writing.acquired.completed;
         }
@@ -140,12 +221,12 @@ impl Verifier {
         if self.profile.locks != Locks::None {
             latest = taken.completed;
         }
-        let has_winner = self.profile.writers != Writers::Any
+        let has_winner = self.profile.writers.are_refused()
             && self.profile.granularity == Granularity::Row
             && both_write
             && self.tables.txns[to].state == State::Committed
             && self.tables.txns[from].state == State::Committed;
-        if has_winner {
+        if has_winner && !self.may_be_new_row(before, after) {
             latest = latest.min(snapshot_ends);
         }
         if both_write && self.tables.txns[to].state == State::Committed {

@@ -233,7 +233,11 @@ impl Version {
     /// Whether a read that saw `content` may have seen it.
     #[inline]
     pub(super) fn explains(&self, content: Content) -> bool {
-        self.content == content || self.content == Content::UNKNOWN
+        if self.content == content || self.content == Content::UNKNOWN {
+            return true;
+        }
+        // What a read by condition does not list may be anything that does not meet it.
+        content.condition().is_some_and(|condition| condition.holds(self.content) != Some(true))
     }
 
     /// The write.
@@ -276,8 +280,22 @@ pub(super) struct RowUse {
     pub(super) acquired: Interval,
     /// When it was taken in any.
     pub(super) first: Interval,
+    /// From here on it matters to nobody who comes later. Until the transaction is
+    /// judged, that is not known.
+    pub(super) over: Time,
+    /// Its neighbours in one of the two lists of its row.
+    pub(super) newer: u32,
     pub(super) older: u32,
     pub(super) next_of_txn: u32,
+}
+
+/// The uses of a row, in two lists.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    /// Those of transactions that are not judged, the newest first.
+    pub(super) present: u32,
+    /// Those of judged ones, the one that is over last first.
+    pub(super) past: u32,
 }
 
 /// All of it.
@@ -287,8 +305,8 @@ pub(super) struct Tables {
     pub(super) uses: Slab<RowUse>,
     /// The newest version of each item, and the item's row.
     pub(super) items: Vec<Item>,
-    /// The newest use of each row.
-    pub(super) rows: Vec<u32>,
+    /// Who uses each row.
+    pub(super) rows: Vec<Row>,
     pub(super) items_known: u64,
     unwritten: Content,
 }
@@ -379,28 +397,23 @@ impl Tables {
         by: (EventKind, u32, Interval),
     ) {
         if self.rows.len() <= row as usize {
-            self.rows.resize(row as usize + 1, NONE);
+            self.rows.resize(row as usize + 1, Row { present: NONE, past: NONE });
         }
-        let newest = self.rows[row as usize];
-        let mut place = newest;
-        while place != NONE {
-            let other = &mut self.uses[place];
-            if other.txn == txn {
-                if mode > other.mode {
-                    // To others who share, an exclusive lock counts from its own request
-                    // on. One that is exclusive already was taken by then.
-                    if other.mode == Mode::Shared {
-                        other.acquired = by.2;
-                        (other.kind, other.operation) = (by.0, by.1);
-                    }
-                    other.mode = mode;
-                }
-                return;
-            }
-            place = other.older;
-        }
-        let next_of_txn = self.txns[txn].uses;
         let (kind, operation, acquired) = by;
+        if let Some(place) = self.place_of_use(txn, row) {
+            let own = &mut self.uses[place];
+            if mode > own.mode {
+                // To others who share, an exclusive lock counts from its own request
+                // on. One that is exclusive already was taken by then.
+                if own.mode == Mode::Shared {
+                    own.acquired = acquired;
+                    (own.kind, own.operation) = (kind, operation);
+                }
+                own.mode = mode;
+            }
+            return;
+        }
+        let older = self.rows[row as usize].present;
         let slot = self.uses.insert(RowUse {
             row,
             txn,
@@ -409,24 +422,76 @@ impl Tables {
             kind,
             acquired,
             first: acquired,
-            older: newest,
-            next_of_txn,
+            over: NEVER,
+            newer: NONE,
+            older,
+            next_of_txn: self.txns[txn].uses,
         });
+        if older != NONE {
+            self.uses[older].newer = slot;
+        }
         self.txns[txn].uses = slot;
-        self.rows[row as usize] = slot;
+        self.rows[row as usize].present = slot;
     }
 
-    /// The use of a row by a transaction.
+    /// The use of a row by a transaction that is not judged.
     pub(super) fn use_of(&self, txn: u32, row: u32) -> Option<&RowUse> {
-        let mut place = *self.rows.get(row as usize)?;
-        while place != NONE {
-            let found = &self.uses[place];
-            if found.txn == txn {
-                return Some(found);
+        self.place_of_use(txn, row).map(|place| &self.uses[place])
+    }
+
+    /// A transaction may use many rows, and a row may have many users, as where there is
+    /// one lock for everything: both lists are searched in step, and the shorter one
+    /// decides.
+    fn place_of_use(&self, txn: u32, row: u32) -> Option<u32> {
+        let mut of_row = self.rows.get(row as usize)?.present;
+        let mut of_txn = self.txns[txn].uses;
+        while of_row != NONE && of_txn != NONE {
+            let (one, two) = (&self.uses[of_row], &self.uses[of_txn]);
+            if one.txn == txn {
+                return Some(of_row);
             }
-            place = found.older;
+            if two.row == row {
+                return Some(of_txn);
+            }
+            (of_row, of_txn) = (one.older, two.next_of_txn);
         }
         None
+    }
+
+    /// The transaction of a use is judged. Uses of the past stand in the order in which
+    /// they are over, so that who compares can stop early.
+    pub(super) fn end_use(&mut self, place: u32, over: Time) {
+        self.unlink_use(place);
+        let row = self.uses[place].row as usize;
+        let (mut newer, mut older) = (NONE, self.rows[row].past);
+        while older != NONE && self.uses[older].over > over {
+            (newer, older) = (older, self.uses[older].older);
+        }
+        let own = &mut self.uses[place];
+        (own.over, own.newer, own.older) = (over, newer, older);
+        if older != NONE {
+            self.uses[older].newer = place;
+        }
+        match newer {
+            NONE => self.rows[row].past = place,
+            newer => self.uses[newer].older = place,
+        }
+    }
+
+    /// Takes a use out of the list of its row.
+    pub(super) fn unlink_use(&mut self, place: u32) {
+        let RowUse { row, newer, older, .. } = self.uses[place];
+        if older != NONE {
+            self.uses[older].newer = newer;
+        }
+        let row = &mut self.rows[row as usize];
+        if newer != NONE {
+            self.uses[newer].older = older;
+        } else if row.present == place {
+            row.present = older;
+        } else {
+            row.past = older;
+        }
     }
 
     /// Ends a transaction: what becomes of its versions.

@@ -4,6 +4,7 @@
 //! beside the events, so that a [`Batch`] is two arrays that are filled, handed on and
 //! filled again, and no operation costs an allocation.
 
+use super::condition::Condition;
 pub use isolde_history::{ALWAYS, Interval, NEVER, Time};
 
 /// A client: one connection, with one transaction at a time.
@@ -106,6 +107,7 @@ pub struct Content(u64);
 const TAG_SHIFT: u32 = 62;
 const TAG_INTEGER: u64 = 1 << TAG_SHIFT;
 const TAG_HASH: u64 = 2 << TAG_SHIFT;
+const TAG_CONDITION: u64 = 3 << TAG_SHIFT;
 const PAYLOAD: u64 = TAG_INTEGER - 1;
 
 impl Content {
@@ -133,6 +135,48 @@ impl Content {
     /// Bytes.
     pub const fn bytes(bytes: &[u8]) -> Content {
         Content::hashed(bytes, 3)
+    }
+
+    /// What a row has that a read by this condition did not list. Conditions whose numbers
+    /// have too many digits say nothing.
+    pub const fn unlisted(condition: Condition) -> Content {
+        const DIGITS: u32 = 28;
+        const REACH: i64 = 1 << DIGITS;
+        match condition {
+            Condition::Remainder { modulus, remainder }
+                if modulus > 0 && modulus < REACH && remainder >= 0 && remainder < REACH =>
+            {
+                Content(TAG_CONDITION | 1 << 61 | ((modulus << DIGITS) | remainder).cast_unsigned())
+            }
+            Condition::Between { low, high } if low >= 0 && high >= low => {
+                let zeros = (low | (high - low)).trailing_zeros();
+                let shift = if zeros > 31 { 31 } else { zeros };
+                let (first, length) = (low >> shift, (high - low) >> shift);
+                if first >= REACH || length >= REACH {
+                    return Content::UNKNOWN;
+                }
+                let numbers = ((shift as i64) << (2 * DIGITS)) | (first << DIGITS) | length;
+                Content(TAG_CONDITION | numbers.cast_unsigned())
+            }
+            _ => Content::UNKNOWN,
+        }
+    }
+
+    /// The condition of [`Content::unlisted`].
+    pub const fn condition(self) -> Option<Condition> {
+        const DIGITS: u32 = 28;
+        const LOWEST: u64 = (1 << DIGITS) - 1;
+        if self.0 >> TAG_SHIFT != 3 {
+            return None;
+        }
+        let first = ((self.0 >> DIGITS) & LOWEST).cast_signed();
+        let second = (self.0 & LOWEST).cast_signed();
+        if self.0 & (1 << 61) != 0 {
+            return Some(Condition::Remainder { modulus: first, remainder: second });
+        }
+        let shift = (self.0 >> (2 * DIGITS)) & 31;
+        let low = first << shift;
+        Some(Condition::Between { low, high: low + (second << shift) })
     }
 
     /// The raw 64 bits, for files and frames.
@@ -202,6 +246,16 @@ pub struct Cell {
     pub content: Content,
 }
 
+impl Cell {
+    /// That a read by a condition lists all that meet it; none if the condition has too many
+    /// digits. It is a cell of no item.
+    pub fn all_of(condition: Condition) -> Option<Cell> {
+        let content = Content::unlisted(condition);
+        let is_told = content != Content::UNKNOWN;
+        is_told.then_some(Cell { item: u32::MAX, row: u32::MAX, content })
+    }
+}
+
 /// Events and their cells, in columns. Filled, handed on, cleared and filled again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -243,12 +297,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn conditions_come_back_or_say_nothing() {
+        for condition in [
+            Condition::Remainder { modulus: 7, remainder: 3 },
+            Condition::Between { low: 0, high: 0 },
+            Condition::Between { low: 3, high: 70 },
+            Condition::Between { low: 5 << 40, high: 7 << 40 },
+        ] {
+            assert_eq!(Content::unlisted(condition).condition(), Some(condition));
+        }
+        for condition in [
+            Condition::Remainder { modulus: 1 << 28, remainder: 3 },
+            Condition::Between { low: 1, high: 1 << 40 },
+            Condition::Between { low: -1, high: 1 },
+        ] {
+            assert_eq!(Content::unlisted(condition), Content::UNKNOWN);
+        }
+        assert_eq!(Content::integer(-1).condition(), None);
+    }
+
+    #[test]
     fn integers_are_kept_and_everything_else_differs() {
         for number in [0, 1, -1, 7, i64::MAX >> 2, i64::MIN >> 2] {
             assert_eq!(Content::integer(number).as_integer(), Some(number));
         }
         assert_eq!(Content::integer(i64::MAX).as_integer(), None);
         let all = [
+            Content::unlisted(Condition::Remainder { modulus: 7, remainder: 3 }),
+            Content::unlisted(Condition::Between { low: 7, high: 9 }),
             Content::ABSENT,
             Content::NULL,
             Content::UNKNOWN,

@@ -10,7 +10,7 @@
 //! **Invariant.** A finding is reported only if no placement of the instants inside the
 //! intervals explains the events. What could not be judged is counted.
 
-use super::certifier::Note;
+use super::certifier::{ConditionNote, Note};
 use super::contradiction::{Contradiction, Suspects};
 use super::counters::Counters;
 use super::finding::Finding;
@@ -71,6 +71,7 @@ pub struct Verifier {
     pub(super) tables: Tables,
     pub(super) graph: Graph,
     pub(super) notes: Slab<Note>,
+    pub(super) conditions: Vec<ConditionNote>,
     pub(super) relations: Relations,
     /// Versions that were given up last, for messages.
     pub(super) graveyard: VecDeque<Version>,
@@ -108,6 +109,7 @@ impl Verifier {
             tables: Tables::new(options.unwritten.unwrap_or(Content::UNKNOWN)),
             graph: Graph::new(),
             notes: Slab::new(),
+            conditions: Vec::new(),
             relations: Relations::new(),
             graveyard: VecDeque::new(),
             open: VecDeque::new(),
@@ -364,8 +366,10 @@ impl Verifier {
     }
 
     fn read(&mut self, txn: u32, by: (EventKind, u32, Interval), cells: &[Cell]) {
-        for cell in cells.iter().filter(|cell| cell.content != Content::ABSENT) {
-            self.use_row(txn, cell, by);
+        for cell in cells {
+            if cell.content != Content::ABSENT && cell.content.condition().is_none() {
+                self.use_row(txn, cell, by);
+            }
         }
         if self.profile.reads == Reads::Unchecked {
             self.counters.unpromised += cells.len() as u64;

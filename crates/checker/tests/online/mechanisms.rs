@@ -390,3 +390,112 @@ fn the_inconsistent_read_of_the_paper_is_found_though_nothing_forms_a_cycle() {
     verifier.finish();
     assert_eq!(verifier.take_findings(), []);
 }
+
+/// A row that is inserted where another was deleted is a new row: PostgreSQL lets its
+/// inserter go on, although the deletion is not in its snapshot.
+#[test]
+fn an_insert_after_a_delete_is_no_second_update() {
+    let profile = Profile {
+        reads: Reads::FirstRequest,
+        locks: Locks::Writes,
+        writers: Writers::FirstUpdater,
+        ..Profile::NONE
+    };
+    let trace = "A1 w 0-1 x=1
+                 A1 c 2-3
+                 B1 r 10-11 y=_
+                 C1 w 12-13 x=_
+                 C1 c 14-15
+                 B1 w 16-17 x=2
+                 B1 c 18-19";
+    let found = "lost-update B1.2 OtherWrite C1.1 EndOfOther C1.2 Snapshot B1.1";
+    check(profile, trace, "");
+    check(profile, &trace.replace("x=_", "x=3"), found);
+    // Where keys decide, it is.
+    check(Profile { writers: Writers::FirstCommitter, ..profile }, trace, found);
+    // Somebody else may have deleted the row in between.
+    let twice = "A1 w 0-1 x=1
+                 A1 c 2-3
+                 B1 r 10-11 y=_
+                 C1 w 12-13 x=3
+                 C1 c 14-15
+                 D1 w 16-17 x=_
+                 D1 c 18-19
+                 B1 w 20-21 x=2
+                 B1 c 22-23";
+    check(profile, twice, "");
+    check(profile, &twice.replace("x=_", "x=4").replace("D1 c", "D1 a"), found);
+}
+
+/// The snapshot still has the old row of a key that the transaction has inserted anew:
+/// PostgreSQL shows both.
+#[test]
+fn beside_an_inserted_row_the_deleted_one_may_be_seen() {
+    let trace = "A1 w 0-1 x=1
+                 A1 c 2-3
+                 B1 b 10-11
+                 C1 w 12-13 x=_
+                 C1 c 14-15
+                 B1 w 16-17 x=2
+                 B1 r 18-19 x=1 x=2
+                 B1 c 20-21";
+    check(SNAPSHOT, trace, "");
+    let missed = "own-write-missed B1.2 Replaced B1.1";
+    check(SNAPSHOT, &trace.replace("x=1 x=2", "x=7"), missed);
+    check(SNAPSHOT, &trace.replace("C1 c", "C1 a"), missed);
+}
+
+#[test]
+fn what_is_documented_is_reported_and_tells_nothing() {
+    let profile = Profile {
+        reads: Reads::FirstRead,
+        locks: Locks::Writes,
+        writers: Writers::Reported,
+        ..Profile::NONE
+    };
+    let trace = "B1 r 0-1 x=_
+                 A1 w 2-3 x=1
+                 A1 c 4-5
+                 B1 w 6-7 x=2
+                 B1 c 8-9";
+    check(profile, trace, "lost-update B1.2 OtherWrite A1.1 EndOfOther A1.2 Snapshot B1.1");
+    check(Profile { writers: Writers::Any, ..profile }, trace, "");
+    check(profile, &trace.replace("B1 r 0-1", "B1 r 0-4"), "");
+}
+
+#[test]
+fn a_row_that_meets_the_condition_is_listed() {
+    let trace = "A1 w 0-1 x=3 y=4
+                 A1 c 2-3
+                 B1 r 4-5 x=3 *%7=3
+                 B1 c 6-7";
+    check(STATEMENT, trace, "");
+    check(STATEMENT, &trace.replace("x=3 *", "*"), "missed-row B1.1");
+    check(STATEMENT, &trace.replace("x=3 *", "*").replace("4-5", "3-5"), "");
+    check(
+        STATEMENT,
+        "A1 w 0-1 x=3\nA1 r 2-3 *%7=3\nA1 c 4-5",
+        "own-write-missed A1.2 Replaced A1.1",
+    );
+}
+
+/// Neither found the row that the other inserted, and both wrote.
+#[test]
+fn rows_that_a_condition_did_not_find_are_certified() {
+    let profile =
+        Profile { reads: Reads::Begin, certifier: Certifier::Validation, ..Profile::NONE };
+    let trace = "A1 b 0-1
+                 B1 b 0-1
+                 A1 r 2-3 *%7=3
+                 B1 w 4-5 x=3
+                 B1 c 6-7
+                 A1 w 8-9 y=3
+                 A1 c 10-11";
+    check(profile, trace, "failed-validation A1.3 Next B1.2");
+    check(profile, &trace.replace("x=3", "x=4"), "");
+    check(profile, &trace.replace("A1 w 8-9 y=3", "A1 r 8-9 y=_"), "");
+    let cycles = Profile { certifier: Certifier::Cycles, ..profile };
+    let skew = trace.replace("B1 w 4-5", "B1 r 2-3 *%7=3\nB1 w 4-5");
+    check(cycles, trace, "");
+    check(cycles, &skew, "serialization-cycle A1.3 Next B1.3");
+}

@@ -2,11 +2,12 @@
 //!
 //! `A1 w 2-3 x=1 y=2`: client A, transaction 1, write, sent at 2, answered at 3. Kinds are
 //! `b` begin, `r` read, `l` locking read, `w` write, `c` commit, `a` abort, `?` lost.
-//! `_` is a row that is not there; `x.b` is column b of row x; `2-` was never answered.
+//! `_` is a row that is not there; `x.b` is column b of row x; `2-` was never answered;
+//! `*%7=3` says that all rows that leave 3 when divided by 7 are listed.
 
 use isolde::online::{
-    Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Finding, Interval, NEVER, Options,
-    Profile, Verifier,
+    Batch, Cell, CellSpan, ClientId, Condition, Content, Event, EventKind, Finding, Interval,
+    NEVER, Options, Profile, Verifier,
 };
 use std::fmt::Write;
 
@@ -41,6 +42,12 @@ pub(crate) fn parse(text: &str) -> Batch {
         let cells: Vec<Cell> = (words[3..].iter())
             .map(|word| {
                 let (name, content) = word.split_once('=').expect("an item and its content");
+                if let Some(modulus) = name.strip_prefix("*%") {
+                    let modulus = modulus.parse().expect("a number");
+                    let remainder = content.parse().expect("a number");
+                    let condition = Condition::Remainder { modulus, remainder };
+                    return Cell::all_of(condition).expect("few digits");
+                }
                 let row = name.split('.').next().expect("a row");
                 let content = match content {
                     "_" => Content::ABSENT,

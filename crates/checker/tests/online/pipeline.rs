@@ -1,7 +1,9 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
 use crate::notation::{lines, parse, show};
-use isolde::online::{Batch, ClientId, Disorder, Interval, NEVER, Pipeline, PipelineOptions, Room};
+use isolde::online::{
+    ALWAYS, Batch, ClientId, Disorder, Interval, NEVER, Pipeline, PipelineOptions, Room,
+};
 
 const A: ClientId = ClientId(0);
 const B: ClientId = ClientId(1);
@@ -124,4 +126,20 @@ fn a_clock_that_was_set_back_places_nothing_until_it_has_passed_itself() {
     assert_eq!(times, [unknown, unknown, unknown, at(21, 22 + 7), at(23, NEVER)]);
     let expected = Disorder { backwards: 1, unplaced: 3, ..Disorder::default() };
     assert_eq!(pipeline.disorder(), expected);
+}
+
+/// A client that is announced and has said nothing is waited for, from then on, like any other.
+#[test]
+fn an_announced_client_is_not_stalled_at_once() {
+    let mut pipeline =
+        Pipeline::new(PipelineOptions { stall_after: 100, ..PipelineOptions::default() });
+    let mut merged = Batch::default();
+    pipeline.open(ClientId(0), 1_000_000);
+    pipeline.open(ClientId(1), ALWAYS);
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (ALWAYS, vec![]));
+    pipeline.advance(ClientId(0), 1_000_100);
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (ALWAYS, vec![]));
+    pipeline.advance(ClientId(0), 1_000_101);
+    let stalled = vec![ClientId(1)];
+    assert_eq!((pipeline.drain(&mut merged), pipeline.take_stalled()), (1_000_101, stalled));
 }

@@ -46,6 +46,11 @@ impl Arguments {
         ))
     }
 
+    /// Whether nothing is to happen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
     /// Tells the database what to expect. One that was not started here refuses.
     pub(crate) fn announce(&self, database: &mut dyn Database) -> Result<(), Failure> {
         if self.faults.is_empty() { Ok(()) } else { database.expect_faults(&self.faults) }

@@ -12,10 +12,17 @@ use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Events that wait, in all inboxes and behind them, before clients are held back.
 const WAITING_MAX: usize = 1 << 19;
+/// The same while memory is short.
+const WAITING_MAX_IF_SHORT: usize = 1 << 13;
+/// How long the watch may be busy with what it has before clients are held back, so that it
+/// is never much further behind than that.
+const BUSY_MAX: Duration = Duration::from_millis(300);
+/// Messages about streams that wait to be told.
+const COMPLAINTS_MAX: usize = 100;
 /// Texts of contents that are remembered for messages.
 const CONTENTS_MAX: usize = 1 << 16;
 /// Names of clients that have ended, and may still be told of.
@@ -45,6 +52,14 @@ pub(super) struct Hub {
     pub(super) conditions: AtomicU64,
     /// Events that came again after a connection was cut.
     pub(super) sent_again: AtomicU64,
+    /// Cells of rows for which there was no memory.
+    pub(super) unseen: AtomicU64,
+    /// Why streams were ended, until that is told.
+    complaints: Mutex<Vec<String>>,
+    is_memory_short: AtomicBool,
+    started: Instant,
+    /// Milliseconds after the start since which the watch is busy; 0 if it is not.
+    busy_since: AtomicU64,
 }
 
 #[derive(Default)]
@@ -94,6 +109,11 @@ impl Hub {
             held_back: AtomicU64::new(0),
             conditions: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
+            unseen: AtomicU64::new(0),
+            complaints: Mutex::default(),
+            is_memory_short: AtomicBool::new(false),
+            started: Instant::now(),
+            busy_since: AtomicU64::new(0),
         }
     }
 
@@ -161,10 +181,44 @@ impl Hub {
         self.behind.store(count, Ordering::Relaxed);
     }
 
-    /// Whether so much waits that clients are held back.
+    /// Whether so much waits, or for so long, that clients are held back.
     pub(super) fn is_full(&self) -> bool {
         let waiting = self.left.load(Ordering::Relaxed) + self.behind.load(Ordering::Relaxed);
-        waiting >= WAITING_MAX
+        let is_short = self.is_memory_short.load(Ordering::Relaxed);
+        waiting >= if is_short { WAITING_MAX_IF_SHORT } else { WAITING_MAX } || self.is_busy()
+    }
+
+    fn is_busy(&self) -> bool {
+        let since = self.busy_since.load(Ordering::Relaxed);
+        since != 0 && self.started.elapsed() > Duration::from_millis(since) + BUSY_MAX
+    }
+
+    /// The watch does this before it looks at anything else.
+    pub(super) fn while_busy<T>(&self, work: impl FnOnce() -> T) -> T {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.busy_since.store(now.max(1), Ordering::Relaxed);
+        let done = work();
+        self.busy_since.store(0, Ordering::Relaxed);
+        done
+    }
+
+    /// Rows that were not named before are left out from now on, and less may wait.
+    pub(super) fn save_memory(&self) {
+        self.is_memory_short.store(true, Ordering::Relaxed);
+        self.catalogue().refuse_new();
+    }
+
+    /// Says why a stream was ended.
+    pub(super) fn complain(&self, message: &str) {
+        let mut complaints = self.complaints.lock().expect("nobody panics while complaining");
+        if complaints.len() < COMPLAINTS_MAX {
+            complaints.push(clean(message));
+        }
+    }
+
+    /// What was said since this was last asked.
+    pub(super) fn take_complaints(&self) -> Vec<String> {
+        std::mem::take(&mut self.complaints.lock().expect("nobody panics while complaining"))
     }
 
     /// Puts the events of an inbox into `batch`, which is empty.

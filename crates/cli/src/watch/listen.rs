@@ -11,7 +11,11 @@ use super::stream::{Saved, Stream};
 use crate::exit::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+#[cfg(unix)]
+use std::os::unix::fs::FileTypeExt;
+#[cfg(unix)]
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -59,7 +63,7 @@ pub(super) struct Listener {
 enum Socket {
     Network(TcpListener),
     #[cfg(unix)]
-    Unix(std::os::unix::net::UnixListener, PathBuf),
+    Unix(UnixListener, PathBuf),
 }
 
 impl Drop for Socket {
@@ -100,7 +104,7 @@ impl Listener {
             }
             #[cfg(unix)]
             ListenAddress::Unix(path) => {
-                let listener = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
+                let listener = bind_unix(path).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 (Socket::Unix(listener, path.clone()), format!("unix:{}", path.display()))
             }
@@ -210,6 +214,7 @@ impl Listener {
                 let counter =
                     if decoder.messages() == 0 { &self.hub.refused } else { &self.hub.malformed };
                 counter.fetch_add(1, Ordering::Relaxed);
+                self.hub.complain(&message);
                 let _ = refuse(connection, decoder.form(), &message);
                 false
             }
@@ -217,6 +222,24 @@ impl Listener {
         stream.end(is_whole);
         let _ = stream.publish();
         let _ = taken(connection, &decoder);
+    }
+}
+
+/// A socket at this path. One that is left over from a process that was killed is replaced,
+/// after a call that nobody answers.
+#[cfg(unix)]
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let in_use = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => error,
+        bound => return bound,
+    };
+    let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+    match UnixStream::connect(path) {
+        Err(error) if is_socket && error.kind() == ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        _ => Err(in_use),
     }
 }
 
@@ -290,6 +313,25 @@ fn refuse(connection: &mut dyn Connection, form: Option<Form>, message: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_that_nobody_listens_on_is_replaced_and_no_other() {
+        let folder = std::env::temp_dir().join(format!("isolde-listen-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("socket");
+        let first = bind_unix(&path).expect("nothing is there");
+        assert_eq!(
+            bind_unix(&path).map_err(|error| error.kind()).err(),
+            Some(ErrorKind::AddrInUse)
+        );
+        drop(first);
+        drop(bind_unix(&path).expect("nobody listens any more"));
+        std::fs::remove_file(&path).expect("a socket");
+        std::fs::write(&path, "a file").expect("a file");
+        assert!(bind_unix(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("a file"));
+        std::fs::remove_dir_all(&folder).expect("a folder");
+    }
 
     #[test]
     fn a_port_alone_is_on_this_machine() {

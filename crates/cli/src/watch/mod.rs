@@ -116,9 +116,9 @@ pub(crate) struct Arguments {
     /// A client that stays behind the others for longer is set aside
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "10s")]
     stall_after: Duration,
-    /// How much older than the latest events those of a new client may be
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration, default_value = "100ms")]
-    slack: Duration,
+    /// How much older than the latest events those of a new client may be [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    slack: Option<Duration>,
     /// Also decide this level completely, in rounds: strict-serializable, serializable,
     /// strong-snapshot-isolation or snapshot-isolation
     #[arg(long, value_name = "LEVEL", value_parser = parse_complete)]
@@ -171,6 +171,7 @@ fn usage(message: &str) -> Failure {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.refuse_what_has_no_effect()?;
     arguments.resources.apply_threads();
     let watch = Watch {
         arguments,
@@ -186,6 +187,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return watch.files(&arguments.from);
     }
     watch.target(arguments.target.as_deref().unwrap_or(DEFAULT_TARGET))
+}
+
+impl Arguments {
+    /// An option that changes nothing is a misunderstanding, and better told now.
+    fn refuse_what_has_no_effect(&self) -> Result<(), Failure> {
+        let of_driving = [
+            (self.isolation.is_some(), "--isolation"),
+            (!self.workload.is_empty(), "an option of the workload"),
+            (self.rotate.is_some(), "--rotate"),
+            (!self.faults.is_empty(), "--fault"),
+            (self.log.is_some(), "--log"),
+        ];
+        let refused = |given: &[(bool, &str)], why: &str| {
+            let found = given.iter().find(|(is_given, _)| *is_given);
+            found.map_or(Ok(()), |(_, name)| Err(usage(&format!("{name} has no effect {why}"))))
+        };
+        if self.listen.is_some() {
+            return refused(
+                &of_driving,
+                "with --listen: nothing is driven, the traces are as sent",
+            );
+        }
+        if self.from.is_empty() {
+            let why = "without --listen or --from: the clock of a driven database is read";
+            return refused(&[(self.slack.is_some(), "--slack")], why);
+        }
+        refused(&of_driving, "with --from: nothing is driven, the traces are as written")?;
+        refused(&[(self.duration.is_some(), "--duration")], "with --from: the files end it")
+    }
 }
 
 struct Watch<'a> {
@@ -208,6 +238,10 @@ impl Watch<'_> {
         }
         let asked = self.arguments.profile.as_deref().map(profile::named);
         asked.transpose().map_err(|message| usage(&message))
+    }
+
+    fn slack(&self) -> Duration {
+        self.arguments.slack.unwrap_or(Duration::from_millis(100))
     }
 
     fn needed_profile(&self) -> Result<NamedProfile, Failure> {
@@ -249,6 +283,7 @@ impl Watch<'_> {
             voice: Arc::clone(&self.voice),
             folder: self.folder(),
             told_max: self.arguments.explain,
+            memory_max: self.arguments.resources.memory_max(),
             deviations: profile.deviations.clone(),
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
@@ -384,7 +419,7 @@ impl Watch<'_> {
             say("isolde: watch: other machines can send traces, and there is no --token");
         }
         say(&format!("isolde: watch: listening on {place}"));
-        let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
+        let clock = Clock::Elsewhere { slack: nanoseconds(self.slack()) };
         let title = format!("traces sent to {place}");
         let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown));
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
@@ -413,7 +448,7 @@ impl Watch<'_> {
         let profile = self.needed_profile()?;
         let files = file::open(paths, &self.hub, self.arguments.resources.memory_max())?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let clock = Clock::Elsewhere { slack: nanoseconds(self.arguments.slack) };
+        let clock = Clock::Recorded { slack: nanoseconds(self.slack()) };
         let (unwritten, initial) = match &files {
             file::Files::Traces(_) => (self.unwritten(Initial::Unknown), Vec::new()),
             // A history says itself what its keys hold.

@@ -4,7 +4,7 @@ use super::clocks::Clocks;
 use super::complete::{ViolatedRound, complete};
 use super::hub::{Hub, KEEPER, State};
 use super::opinion::opinion;
-use super::status::{COMPLETE_CHECKER, STORIES_MAX, Status, Told, memory};
+use super::status::{COMPLETE_CHECKER, Kind, Mark, STORIES_MAX, Status, Told, memory};
 use super::story::Story;
 use super::voice::Voice;
 use super::window::Window;
@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const STATUS_PAUSE: Duration = Duration::from_millis(100);
 /// Clients that hold up everything while inboxes are full, for so long, are set aside.
 const BLOCKED_MAX: Duration = Duration::from_secs(2);
+/// Streams that were ended because of what they said, and are told of; the rest are counted.
+const COMPLAINTS_TOLD_MAX: usize = 5;
 /// Batches that the complete checker may be behind.
 const BATCHES_MAX: usize = 4096;
 
@@ -35,9 +37,11 @@ const BATCHES_MAX: usize = 4096;
 pub(super) enum Clock {
     /// The clock that clients use can be read.
     Read(Box<dyn Fn() -> Time + Send>),
-    /// It is somewhere else. A client that connects may send events from so many nanoseconds
-    /// before the last ones.
+    /// It is somewhere else, and goes on as time does here. A client that connects may send
+    /// events from so many nanoseconds before the last ones.
     Elsewhere { slack: Time },
+    /// It is of the past, and told as fast as it can be read.
+    Recorded { slack: Time },
 }
 
 /// What does not change while a watch goes on.
@@ -47,8 +51,10 @@ pub(super) struct Setting {
     pub(super) voice: Arc<Voice>,
     /// Where windows are saved; created for the first.
     pub(super) folder: PathBuf,
-    /// Violations that are told in full.
+    /// Violations that are told in full, and so many documented deviations.
     pub(super) told_max: u64,
+    /// Bytes from which on no more rows are made known.
+    pub(super) memory_max: Option<usize>,
     /// What is documented, and no violation.
     pub(super) deviations: Vec<KnownDeviation>,
     /// Set by the first violation.
@@ -63,7 +69,7 @@ impl Setting {
 
 /// A history to be saved and judged.
 struct Part {
-    number: u64,
+    mark: Mark,
     history: History,
 }
 
@@ -77,8 +83,9 @@ pub(super) struct Monitor {
     opened: HashSet<u32>,
     batch: Batch,
     merged: Batch,
-    /// The latest time that any client is known to have reached.
+    /// The latest time that any client is known to have reached, and when that became known.
     foremost: Time,
+    foremost_since: Instant,
     /// The first time of all, from which times are told.
     origin: Option<Time>,
     started: Instant,
@@ -86,6 +93,9 @@ pub(super) struct Monitor {
     rate: Rate,
     clocks: Clocks,
     violations: u64,
+    deviations: u64,
+    complaints: usize,
+    is_memory_short: bool,
     parts: Option<SyncSender<Part>>,
     /// What the complete checker decides, and where it gets its events.
     completing: Option<Completing>,
@@ -130,11 +140,15 @@ impl Monitor {
             batch: Batch::default(),
             merged: Batch::default(),
             foremost: ALWAYS,
+            foremost_since: now,
             started: now,
             moved: (ALWAYS, now),
             rate: Rate { operations: 0, at: now, per_second: 0.0 },
             clocks: Clocks::default(),
             violations: 0,
+            deviations: 0,
+            complaints: 0,
+            is_memory_short: false,
             parts: None,
             completing,
             rounds: None,
@@ -198,7 +212,7 @@ impl Monitor {
         // Before any inbox is looked at: a client that is not among them comes later.
         let now = match &self.clock {
             Clock::Read(now) => Some(now()),
-            Clock::Elsewhere { .. } => None,
+            Clock::Elsewhere { .. } | Clock::Recorded { .. } => None,
         };
         for inbox in self.setting.hub.inboxes() {
             if self.opened.insert(inbox.id.0) {
@@ -209,7 +223,9 @@ impl Monitor {
             let _ = self.pipeline.push(inbox.id, &self.batch);
             self.batch.clear();
             self.pipeline.advance(inbox.id, bound);
-            self.foremost = self.foremost.max(bound);
+            if bound > self.foremost {
+                (self.foremost, self.foremost_since) = (bound, Instant::now());
+            }
             if state != State::Open {
                 self.pipeline.close(inbox.id);
                 self.setting.hub.forget(inbox.id);
@@ -224,12 +240,32 @@ impl Monitor {
         match (now, &self.clock) {
             _ if is_last => self.pipeline.close(KEEPER),
             (Some(now), _) => self.pipeline.advance(KEEPER, now),
-            (None, Clock::Elsewhere { slack }) if self.foremost != ALWAYS => {
-                self.pipeline.advance(KEEPER, self.foremost.saturating_sub(*slack));
+            (None, &Clock::Recorded { slack }) if self.foremost != ALWAYS => {
+                // What is not read because too much waits cannot be waited for.
+                let slack = if self.setting.hub.is_full() { 0 } else { slack };
+                self.pipeline.advance(KEEPER, self.foremost.saturating_sub(slack));
+            }
+            (None, &Clock::Elsewhere { slack }) if self.foremost != ALWAYS => {
+                let known = self.known_elsewhere(slack);
+                self.pipeline.advance(KEEPER, known);
             }
             _ => {}
         }
-        self.verify()
+        let hub = Arc::clone(&self.setting.hub);
+        hub.while_busy(|| self.verify())
+    }
+
+    /// Until when a client that connects now can have nothing to tell: so much before the
+    /// last events that came, and no more than that after them once nothing comes any more.
+    /// So what came last does not wait for others. While clients are held back, their silence
+    /// is our doing.
+    fn known_elsewhere(&mut self, slack: Time) -> Time {
+        if self.setting.hub.is_full() {
+            self.foremost_since = Instant::now();
+        }
+        let silence = Time::try_from(self.foremost_since.elapsed().as_nanos());
+        let passed = silence.unwrap_or(Time::MAX).saturating_sub(slack);
+        self.foremost.saturating_add(passed.min(1))
     }
 
     fn verify(&mut self) -> usize {
@@ -251,6 +287,12 @@ impl Monitor {
             let name = self.setting.hub.name(client);
             self.setting.voice.note("stalled", &format!("{name} has stalled, the others go on"));
             self.setting.status().stalled.push(name);
+        }
+        for complaint in self.setting.hub.take_complaints() {
+            self.complaints += 1;
+            if self.complaints <= COMPLAINTS_TOLD_MAX {
+                self.setting.voice.note("unreadable", &format!("a stream was ended: {complaint}"));
+            }
         }
         if self.origin.is_none() {
             self.origin = self.merged.events.first().map(|event| event.interval.invoked);
@@ -300,26 +342,24 @@ impl Monitor {
             self.clocks.contradict(&found, &self.setting, self.origin.unwrap_or(0));
         }
         for finding in self.verifier.take_findings() {
-            self.violations += 1;
             self.found(&finding);
         }
         let rounds = self.violated_rounds.iter().flat_map(Receiver::try_iter);
         let rounds: Vec<ViolatedRound> = rounds.collect();
         for round in rounds {
-            self.violations += 1;
             self.round_violated(round);
         }
     }
 
     /// A round of the complete checker violates the level.
     fn round_violated(&mut self, round: ViolatedRound) {
-        let number = self.violations;
+        let mark = self.mark(false);
         let ViolatedRound { number: round, level, anomaly, argument, history } = round;
         *self.setting.status().violations.entry(level.name()).or_default() += 1;
         if let Some(stop) = &self.setting.stop_when_violated {
             stop.store(true, Ordering::Relaxed);
         }
-        if number > self.setting.told_max {
+        if mark.number > self.setting.told_max {
             return;
         }
         let txns = history.txn_count();
@@ -329,13 +369,13 @@ impl Monitor {
             summary: format!("round {round}, of {txns} transactions, violates it ({anomaly})"),
             reasons: argument,
         };
-        self.tell(number, story);
-        self.hand_over(Part { number, history });
+        self.tell(mark, story);
+        self.hand_over(Part { mark, history });
     }
 
-    fn tell(&mut self, number: u64, story: Story) {
-        let text = story.to_text(number);
-        let told = Told::new(number, self.started.elapsed().as_secs_f64(), story);
+    fn tell(&mut self, mark: Mark, story: Story) {
+        let text = story.to_text(mark);
+        let told = Told::new(mark, self.started.elapsed().as_secs_f64(), story);
         // A closed pipe does not end a watch.
         let _ = self.setting.voice.violation(&told, &text);
         let mut status = self.setting.status();
@@ -344,10 +384,21 @@ impl Monitor {
         }
     }
 
+    /// The next number of its kind.
+    fn mark(&mut self, is_documented: bool) -> Mark {
+        let (kind, count) = if is_documented {
+            (Kind::Deviation, &mut self.deviations)
+        } else {
+            (Kind::Violation, &mut self.violations)
+        };
+        *count += 1;
+        Mark { kind, number: *count }
+    }
+
     fn found(&mut self, finding: &Finding) {
-        let number = self.violations;
         let setting = Arc::clone(&self.setting);
         let documented = setting.deviations.iter().find(|known| known.name == finding.name);
+        let mark = self.mark(documented.is_some());
         {
             let mut status = setting.status();
             let status = &mut *status;
@@ -360,7 +411,7 @@ impl Monitor {
         if let (Some(stop), None) = (&setting.stop_when_violated, documented) {
             stop.store(true, Ordering::Relaxed);
         }
-        if number > setting.told_max {
+        if mark.number > setting.told_max {
             return;
         }
         let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
@@ -369,12 +420,12 @@ impl Monitor {
                 .reasons
                 .push(format!("this is documented, and counts as no violation: {}", known.text));
         }
-        self.tell(number, story);
+        self.tell(mark, story);
         match self.window.around(finding, &setting.hub) {
-            Ok(history) => self.hand_over(Part { number, history }),
+            Ok(history) => self.hand_over(Part { mark, history }),
             Err(error) => {
                 let text = format!("the history around it cannot be saved: {error}");
-                let _ = setting.voice.more(number, "window", &text);
+                let _ = setting.voice.more(mark, "window", &text);
             }
         }
     }
@@ -386,7 +437,7 @@ impl Monitor {
             Ok(()) => {}
             Err(TrySendError::Full(part) | TrySendError::Disconnected(part)) => {
                 let text = "the history around it was not saved, others are being judged";
-                let _ = self.setting.voice.more(part.number, "window", text);
+                let _ = self.setting.voice.more(part.mark, "window", text);
             }
         }
     }
@@ -403,7 +454,7 @@ impl Monitor {
         }
         let ahead = match &self.clock {
             Clock::Read(now) => now(),
-            Clock::Elsewhere { .. } => self.foremost,
+            Clock::Elsewhere { .. } | Clock::Recorded { .. } => self.foremost,
         };
         let watermark = self.pipeline.watermark();
         let hub = &self.setting.hub;
@@ -431,7 +482,16 @@ impl Monitor {
         status.untold = hub.untold.load(Ordering::Relaxed);
         status.sent_again = hub.sent_again.load(Ordering::Relaxed);
         status.held_back = hub.held_back.load(Ordering::Relaxed);
+        status.unseen = hub.unseen.load(Ordering::Relaxed);
         status.memory = memory();
+        let is_short = self.setting.memory_max.is_some_and(|max| status.memory >= max as u64);
+        drop(status);
+        if is_short && !std::mem::replace(&mut self.is_memory_short, true) {
+            self.setting.hub.save_memory();
+            let text = "the memory is full: rows that were not seen before are not looked at, \
+                        and clients are held back sooner";
+            self.setting.voice.note("memory", text);
+        }
     }
 }
 
@@ -439,26 +499,26 @@ impl Monitor {
 fn judge(setting: &Setting, parts: Receiver<Part>) {
     // Checking would take every core from the clients.
     let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
-    for Part { number, history } in parts {
-        let saved = save(setting, number, &history);
+    for Part { mark, history } in parts {
+        let saved = save(setting, mark, &history);
         let text = match &saved {
             Ok(path) => format!("the history around it is in {}", path.display()),
             Err(error) => format!("the history around it cannot be saved: {error}"),
         };
-        let _ = setting.voice.more(number, "window", &text);
+        let _ = setting.voice.more(mark, "window", &text);
         let text = pool.install(|| opinion(&history)).to_text();
-        let _ = setting.voice.more(number, "opinion", &text);
+        let _ = setting.voice.more(mark, "opinion", &text);
         let mut status = setting.status();
-        if let Some(told) = status.stories.iter_mut().find(|told| told.number == number) {
+        if let Some(told) = status.stories.iter_mut().find(|told| told.mark() == mark) {
             told.saved = saved.ok().map(|path| path.display().to_string());
             told.opinion = Some(text);
         }
     }
 }
 
-fn save(setting: &Setting, number: u64, history: &History) -> std::io::Result<PathBuf> {
+fn save(setting: &Setting, mark: Mark, history: &History) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(&setting.folder)?;
-    let path = setting.folder.join(format!("violation-{number}.txt"));
+    let path = setting.folder.join(format!("{}-{}.txt", mark.kind.event(), mark.number));
     std::fs::write(&path, format::to_text(history))?;
     Ok(path)
 }

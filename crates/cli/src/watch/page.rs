@@ -3,7 +3,8 @@
 use super::status::Status;
 use crate::exit::Failure;
 use crate::http::{self, Answer};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::HashMap;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,6 +38,9 @@ impl Door {
     pub(super) fn run(&self, status: &Arc<Mutex<Status>>, is_over: &AtomicBool) {
         let hosts = http::hosts(self.address);
         let busy = AtomicUsize::new(0);
+        // Of browsers that are connected and may not ask for anything.
+        let open: Mutex<HashMap<u64, TcpStream>> = Mutex::default();
+        let mut number = 0;
         std::thread::scope(|scope| {
             while !is_over.load(Ordering::Relaxed) {
                 let Ok((stream, _)) = self.listener.accept() else {
@@ -47,12 +51,21 @@ impl Door {
                     busy.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
-                let (busy, hosts) = (&busy, &hosts);
+                number += 1;
+                if let Ok(other_end) = stream.try_clone() {
+                    open.lock().expect("nobody panics here").insert(number, other_end);
+                }
+                let (busy, hosts, open) = (&busy, &hosts, &open);
                 scope.spawn(move || {
                     // A browser that went away wants no answer.
                     let _ = serve(&stream, hosts, status);
+                    open.lock().expect("nobody panics here").remove(&number);
                     busy.fetch_sub(1, Ordering::Relaxed);
                 });
+            }
+            // Whoever has not asked by now is not waited for; what was asked is answered.
+            for stream in open.lock().expect("nobody panics here").values() {
+                let _ = stream.shutdown(Shutdown::Read);
             }
         });
     }

@@ -83,6 +83,11 @@ pub(super) fn from_file(path: &Path) -> Result<NamedProfile, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Usage(format!("watch: {name}: cannot be read: {error}")))?;
+    let says_something = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    if !text.lines().any(says_something) {
+        let message = "expected settings such as `reads = statement`, found none";
+        return Err(Failure::Usage(format!("watch: {name}: {message}")));
+    }
     on_base(&text)
         .map(|(profile, deviations)| NamedProfile { name: name.clone(), profile, deviations })
         .map_err(|message| Failure::Usage(format!("watch: {name}: {message}")))

@@ -36,6 +36,7 @@ pub(super) struct Status {
     pub(super) sent_again: u64,
     /// The least drift of clocks that explains all contradictions, in nanoseconds.
     pub(super) drift_needed: Time,
+    pub(super) unseen: u64,
     /// Bytes of memory that the process has.
     pub(super) memory: u64,
     /// How many violations of each name.
@@ -51,9 +52,44 @@ pub(super) struct Status {
     pub(super) is_over: bool,
 }
 
-/// A violation as it was told.
+/// What a finding counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Violation,
+    /// Of what is documented: no violation.
+    Deviation,
+}
+
+impl Kind {
+    /// In sentences.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Violation => "violation",
+            Kind::Deviation => "documented deviation",
+        }
+    }
+
+    /// In events and names of files.
+    pub(super) fn event(self) -> &'static str {
+        match self {
+            Kind::Violation => "violation",
+            Kind::Deviation => "deviation",
+        }
+    }
+}
+
+/// A finding among those of its kind, numbered from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) kind: Kind,
+    pub(super) number: u64,
+}
+
+/// A violation, or a documented deviation, as it was told.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Told {
+    pub(super) kind: Kind,
     pub(super) number: u64,
     /// Seconds after the begin of the watch.
     pub(super) at: f64,
@@ -67,9 +103,14 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(number: u64, at: f64, story: Story) -> Told {
+    pub(super) fn new(mark: Mark, at: f64, story: Story) -> Told {
         let Story { name, mechanism, summary, reasons } = story;
-        Told { number, at, name, mechanism, summary, reasons, saved: None, opinion: None }
+        let Mark { kind, number } = mark;
+        Told { kind, number, at, name, mechanism, summary, reasons, saved: None, opinion: None }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { kind: self.kind, number: self.number }
     }
 }
 
@@ -126,7 +167,7 @@ impl Status {
             ("stalled clients", self.stalled.len() as u64),
             ("reads not checked", self.counters.unchecked),
             ("answers that tell no version", self.untold),
-            ("items forgotten", self.counters.items_forgotten),
+            ("cells of rows that the memory has no room for", self.unseen),
             ("violations not kept", self.counters.findings_dropped),
             ("rounds not decided", self.rounds_undecided),
         ];

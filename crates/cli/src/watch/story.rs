@@ -1,7 +1,7 @@
 //! A violation in full sentences: which operation, what it saw, what it could have seen.
 
 use super::hub::Hub;
-use super::status::COMPLETE_CHECKER;
+use super::status::{COMPLETE_CHECKER, Mark};
 use super::window::item_name;
 use isolde::online::{
     ALWAYS, Candidate, Content, Contradiction, Dependency, DependencyKind, EventKind, Finding,
@@ -45,8 +45,10 @@ impl Story {
     }
 
     /// As it is printed.
-    pub(super) fn to_text(&self, number: u64) -> String {
-        let mut text = format!("violation {number}: {} ({})\n", self.name, self.mechanism);
+    pub(super) fn to_text(&self, mark: Mark) -> String {
+        let Mark { kind, number } = mark;
+        let kind = kind.name();
+        let mut text = format!("{kind} {number}: {} ({})\n", self.name, self.mechanism);
         writeln!(text, "  {}.", self.summary).expect("a string grows");
         for reason in &self.reasons {
             match self.mechanism {
@@ -100,6 +102,7 @@ impl Teller<'_> {
             Name::StaleRead => "which had certainly been replaced before its snapshot",
             Name::FutureRead => "which was certainly committed after its snapshot",
             Name::ReadSkew => "which was never there together with what the same snapshot showed",
+            Name::MissedRow => "although all that its snapshot can have shown there meets it",
             Name::LockViolation => "while another transaction certainly held a lock against that",
             Name::LostUpdate => {
                 "although a concurrent transaction wrote the same row, and both committed"
@@ -127,6 +130,10 @@ impl Teller<'_> {
 
     fn what(&self, step: &Step) -> String {
         let cell = step.cell.map(|cell| (self.item(cell.item), self.value(cell.content)));
+        if let Some(cell) = step.cell.filter(|cell| cell.content.condition().is_some()) {
+            let item = self.item(cell.item);
+            return format!("did not list {item} by condition in operation {}", step.operation);
+        }
         match (step.kind, cell) {
             (EventKind::Begin, _) => "began".into(),
             (EventKind::Commit, _) => "committed".into(),
@@ -250,6 +257,7 @@ fn seconds(nanoseconds: Time, is_fine: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::status::Kind;
     use isolde::online::{Cell, Key};
     use std::sync::Arc;
 
@@ -282,7 +290,7 @@ mod tests {
             dependencies: Vec::new(),
         };
         assert_eq!(
-            Story::of(&finding, &hub, 0).to_text(1),
+            Story::of(&finding, &hub, 0).to_text(Mark { kind: Kind::Violation, number: 1 }),
             "violation 1: stale-read (consistent-read)\n\
              \x20 one, transaction 3, read 7 in accounts/5/balance by operation 2 (0.000030 s to \
              0.000031 s), which had certainly been replaced before its snapshot.\n\

@@ -157,6 +157,8 @@ impl Stream {
                 write::event(&mut self.lines, name, txn, Kind::Lost, interval, &[]);
             }
         }
+        // It may have said goodbye before anything of it was left.
+        producer.publish(client.bound);
         if self.saved.is_some() {
             write::bye(&mut self.lines, &client.saved_as);
         }
@@ -257,13 +259,22 @@ impl Sink for Stream {
                     Scalar::Text(text) => Key::Text(text),
                     Scalar::Absent => return Err("expected the key of a row".into()),
                 };
-                let place = catalogue.place(row.table, key, row.column);
+                let Some(place) = catalogue.place_if_room(row.table, key, row.column) else {
+                    self.hub.unseen.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                };
                 let content = match row.value {
                     Scalar::Absent => Content::ABSENT,
                     Scalar::Integer(number) => Content::integer(number),
                     Scalar::Text(text) => catalogue.content(text),
                 };
                 self.cells.push(Cell { item: place.item, row: place.row, content });
+            }
+            if let Some(table) = catalogue.take_mixed() {
+                return Err(format!(
+                    "expected table `{table}` by rows or by columns, found both: \
+                     a row and its columns are different items"
+                ));
             }
         }
         let known = &mut self.clients[client as usize];

@@ -7,9 +7,9 @@ use super::fence::{Fence, Passage};
 use super::hub::{Hub, Producer};
 use super::voice::Voice;
 use isolde::online::{
-    Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Place, Time,
+    Cell, CellSpan, Condition, Content, Event, EventKind, Interval, Key, NEVER, Place, Time,
 };
-use isolde_harness::{Answer, Failure, Observer, Request, SessionObserver};
+use isolde_harness::{Answer, Failure, Filter, Observer, Request, SessionObserver};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,10 +107,11 @@ impl SessionObserver for SessionTap {
                 self.operation(EventKind::Read, interval);
             }
             // Rows that do not meet the condition are not in the answer, nor their versions.
-            (Request::Select { .. }, Answer::Rows(rows)) => {
+            (Request::Select { filter }, Answer::Rows(rows)) => {
                 for &(key, value) in rows {
                     self.cell(REGISTERS, key, number(value));
                 }
+                self.cells.extend(condition(*filter).and_then(Cell::all_of));
                 self.operation(EventKind::Read, interval);
             }
             (Request::CompareAndSet { key, expected, .. }, Answer::Applied(true)) => {
@@ -208,12 +209,20 @@ impl SessionTap {
         if self.places.len() >= PLACES_MAX {
             self.places.clear();
         }
-        let producer = &self.producer;
-        let place = *self.places.entry((table, key)).or_insert_with(|| {
-            let key = Key::Number(key.cast_signed());
-            producer.hub().catalogue().place(table, key, None)
+        let hub = self.producer.hub();
+        let known = self.places.get(&(table, key)).copied();
+        let place = known.or_else(|| {
+            let name = Key::Number(key.cast_signed());
+            let place = hub.catalogue().place_if_room(table, name, None)?;
+            self.places.insert((table, key), place);
+            Some(place)
         });
-        self.cells.push(Cell { item: place.item, row: place.row, content });
+        match place {
+            Some(place) => self.cells.push(Cell { item: place.item, row: place.row, content }),
+            None => {
+                hub.unseen.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     fn operation(&mut self, kind: EventKind, mut interval: Interval) {
@@ -254,6 +263,20 @@ fn is_by_condition(request: &Request) -> bool {
             | Request::UpdateWhere { .. }
             | Request::DeleteWhere { .. }
     )
+}
+
+/// A condition on values; one on keys is not about contents.
+fn condition(filter: Filter) -> Option<Condition> {
+    let signed = |number: u64| i64::try_from(number).ok();
+    match filter {
+        Filter::Keys { .. } => None,
+        Filter::Values { low, high } => {
+            Some(Condition::Between { low: signed(low)?, high: signed(high)? })
+        }
+        Filter::Remainder { modulus, remainder } => {
+            Some(Condition::Remainder { modulus: signed(modulus)?, remainder: signed(remainder)? })
+        }
+    }
 }
 
 /// Values of a run are natural numbers.

@@ -1,6 +1,6 @@
 //! What a watch says: a view in place on a terminal, lines elsewhere, and events for programs.
 
-use super::status::{Status, Told};
+use super::status::{Mark, Status, Told};
 use crate::exit::Failure;
 use crate::{out, say};
 use serde_json::json;
@@ -79,7 +79,8 @@ impl Voice {
     /// A violation that is told in full, before its window is saved.
     pub(super) fn violation(&self, told: &Told, text: &str) -> Result<(), Failure> {
         let mut state = self.state();
-        state.event("violation", serde_json::to_value(told).expect("texts and numbers"));
+        let value = serde_json::to_value(told).expect("texts and numbers");
+        state.event(told.kind.event(), value);
         if state.are_results {
             return Ok(());
         }
@@ -88,14 +89,15 @@ impl Voice {
     }
 
     /// More about a violation.
-    pub(super) fn more(&self, number: u64, kind: &'static str, text: &str) -> Result<(), Failure> {
+    pub(super) fn more(&self, mark: Mark, event: &'static str, text: &str) -> Result<(), Failure> {
         let mut state = self.state();
-        state.event(kind, json!({ "number": number, "text": text }));
+        let Mark { kind, number } = mark;
+        state.event(event, json!({ "kind": kind, "number": number, "text": text }));
         if state.are_results {
             return Ok(());
         }
         state.erase();
-        out(&format!("  violation {number}: {text}.\n"))
+        out(&format!("  {} {number}: {text}.\n", kind.name()))
     }
 
     /// Something beside violations: a client that stalled, a fault.

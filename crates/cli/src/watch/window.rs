@@ -86,7 +86,11 @@ impl Window {
                 match event.kind {
                     EventKind::Begin => txn.begin = Some(event.interval),
                     kind if kind.is_end() => txn.end = Some((kind, event.interval)),
-                    _ => txn.operations.push((*event, batch.cells_of(event).to_vec())),
+                    _ => {
+                        let cells = batch.cells_of(event).iter();
+                        let cells = cells.filter(|cell| cell.content.condition().is_none());
+                        txn.operations.push((*event, cells.copied().collect()));
+                    }
                 }
             }
         }

@@ -243,6 +243,121 @@ fn the_example_in_python_is_understood() {
     let (status, printed, _) = listening.end();
     assert_eq!(status, 0, "{printed}");
     assert!(printed.contains("committed 400 "), "{printed}");
+    assert!(!printed.contains("stalled"), "{printed}");
+}
+
+#[test]
+fn what_came_last_is_verified_although_the_connection_stays() {
+    let folder = Folder::with(&[]);
+    let mut listening = Listening::start(&folder, "--connections 1 --quiet");
+    let mut stream = TcpStream::connect(&listening.address).expect("it listens");
+    stream.write_all(STALE.as_bytes()).expect("it is read");
+    let mut printed = BufReader::new(listening.child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    printed.read_line(&mut line).expect("text");
+    assert_eq!(line, "violation 1: stale-read (consistent-read)\n");
+    drop(stream);
+    let mut rest = String::new();
+    printed.read_to_string(&mut rest).expect("text");
+    assert!(rest.contains("violations: stale-read 1\n"), "{rest}");
+    assert_eq!(listening.child.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
+fn what_is_documented_is_told_apart_and_is_no_violation() {
+    let profile = "reads = first-request\ndeviation = stale-read: it may lag\n";
+    let folder = Folder::with(&[("stale.jsonl", STALE), ("ours.profile", profile)]);
+    let run = folder
+        .isolde("watch --from stale.jsonl --profile-file ours.profile --output found --quiet");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.starts_with("documented deviation 1: stale-read (consistent-read)\n"));
+    assert!(run.stdout.contains("the history around it is in found/deviation-1.txt"), "{run:?}");
+    assert!(run.stdout.contains("documented deviations: stale-read 1\n  no violations\n"));
+}
+
+#[test]
+fn what_has_no_effect_is_refused_with_a_sentence() {
+    let folder = Folder::with(&[("stale.jsonl", STALE), ("empty.profile", "# nothing\n")]);
+    for (arguments, message) in [
+        (
+            "--listen 0 --profile serializable --isolation serializable",
+            "watch: --isolation has no effect with --listen: nothing is driven, the traces are as \
+             sent\n",
+        ),
+        (
+            "--from stale.jsonl --profile serializable --preset bank",
+            "watch: an option of the workload has no effect with --from: nothing is driven, the \
+             traces are as written\n",
+        ),
+        (
+            "--from stale.jsonl --profile serializable --duration 3s",
+            "watch: --duration has no effect with --from: the files end it\n",
+        ),
+        (
+            "sqlite --slack 1s",
+            "watch: --slack has no effect without --listen or --from: the clock of a driven \
+             database is read\n",
+        ),
+        (
+            "--from stale.jsonl --profile-file empty.profile",
+            "watch: empty.profile: expected settings such as `reads = statement`, found none\n",
+        ),
+    ] {
+        let run = folder.isolde(&format!("watch {arguments}"));
+        assert_eq!((run.status, run.stderr), (3, format!("isolde: {message}")), "{arguments}");
+    }
+}
+
+#[test]
+fn a_table_by_rows_and_by_columns_is_refused() {
+    let mixed = STALE.replace("[\"accounts\",5,\"balance\",90]", "[\"accounts\",5,90]");
+    let folder = Folder::with(&[("mixed.jsonl", &mixed)]);
+    let run = folder.isolde("watch --from mixed.jsonl --profile serializable --quiet");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("expected table `accounts` by rows or by columns, found both"));
+}
+
+/// Of a flood, what the memory has room for is verified, and that it is not all is said.
+#[test]
+fn a_full_memory_is_said_and_ends_nothing() {
+    use std::fmt::Write;
+    let mut trace = String::from("{\"isolde\":\"trace 1\",\"client\":\"a\"}\n");
+    for txn in 1..=30_000u64 {
+        let time = txn * 10;
+        let (begun, written) = (time + 1, time + 2);
+        writeln!(trace, "{{\"txn\":{txn},\"write\":[{time},{begun}],\"rows\":[[\"t\",{txn},1]]}}")
+            .expect("a string grows");
+        writeln!(trace, "{{\"txn\":{txn},\"commit\":[{written},{}]}}", written + 1)
+            .expect("a string grows");
+    }
+    let folder = Folder::with(&[("flood.jsonl", &trace)]);
+    let run = folder.isolde("watch --from flood.jsonl --profile serializable --memory 1M");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stderr.contains("the memory is full: rows that were not seen before"), "{run:?}");
+    assert!(run.stdout.contains("committed 30000 "), "{run:?}");
+}
+
+/// A condition that is evaluated outside of the snapshot, or is not checked at the commit,
+/// is found while the clients go on.
+#[test]
+fn bugs_of_conditions_are_found_while_they_happen() {
+    let folder = Folder::with(&[]);
+    for (bug, isolation, preset, name) in [
+        ("phantom", "snapshot-isolation", "phantoms", "future-read"),
+        ("predicate-many-preceders", "snapshot-isolation", "predicates", "future-read"),
+        ("predicate-write-skew", "serializable", "phantoms", "serialization-cycle"),
+    ] {
+        let run = folder.isolde(&format!(
+            "watch sim://{isolation}?bug={bug} --preset {preset} --transactions 1000 --explain 0 \
+             --quiet"
+        ));
+        assert_eq!(run.status, 1, "{bug}: {run:?}");
+        assert!(run.stdout.contains(&format!("{name} ")), "{bug}: {run:?}");
+        let run = folder.isolde(&format!(
+            "watch sim://{isolation} --preset {preset} --transactions 1000 --quiet"
+        ));
+        assert_eq!(run.status, 0, "{bug}: {run:?}");
+    }
 }
 
 #[test]

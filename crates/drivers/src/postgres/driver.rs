@@ -378,7 +378,14 @@ impl Session for PostgresSession {
             return Err(Failure::unsupported(request));
         }
         let answer = self.statements.answer(&mut self.client, request);
-        answer.map_err(|error| self.failed(&error, Stage::Statement))
+        let answer = answer.map_err(|error| self.failed(&error, Stage::Statement))?;
+        // A row that the transaction has inserted, and beside it the one that others have
+        // deleted since its snapshot. There is no such value, and no going on with it.
+        if let (Request::Read { .. }, Answer::Rows(_)) = (request, &answer) {
+            self.rollback()?;
+            return Err(Failure::Aborted("two rows have this key".to_owned()));
+        }
+        Ok(answer)
     }
 
     fn snapshot(&mut self) -> Option<Snapshot> {

@@ -213,8 +213,17 @@ impl RegisterStatements {
     fn answer(&self, client: &mut Client, request: &Request) -> Result<Answer, Error> {
         Ok(match *request {
             Request::Read { key } => {
-                let row = client.query_opt(&self.read, &[&stored(key)])?;
-                Answer::Value(row.map(|row| row.try_get(0)).transpose()?.map(seen))
+                let found = client.query(&self.read, &[&stored(key)])?;
+                let values: Result<Vec<i64>, Error> =
+                    found.iter().map(|row| row.try_get(0)).collect();
+                match values?[..] {
+                    [] => Answer::Value(None),
+                    [value] => Answer::Value(Some(seen(value))),
+                    // The caller knows what to do with them.
+                    ref values => {
+                        Answer::Rows(values.iter().map(|&value| (key, seen(value))).collect())
+                    }
+                }
             }
             Request::Write { key, value } => {
                 client.execute(&self.write, &[&stored(key), &stored(value)])?;

@@ -1,7 +1,7 @@
 //! The transactions between two cuts, and what they leave behind.
 
 use super::open_since;
-use crate::online::trace::{Batch, Content, Event, EventKind, NEVER, Time};
+use crate::online::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{Interval, Outcome};
 
@@ -47,7 +47,9 @@ impl RoundTxn {
             return;
         }
         let is_write = event.kind == EventKind::Write;
-        let known = batch.cells_of(event).iter().filter(|cell| cell.content != Content::UNKNOWN);
+        let says_which =
+            |cell: &&Cell| cell.content != Content::UNKNOWN && cell.content.condition().is_none();
+        let known = batch.cells_of(event).iter().filter(says_which);
         self.ops.extend(known.map(|cell| {
             let (item, content) = (cell.item, cell.content);
             RoundOp { is_write, item, content, interval: event.interval }
