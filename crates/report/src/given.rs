@@ -137,7 +137,9 @@ pub(crate) fn refuted(
     conflicts: &[ConflictReport],
 ) -> Vec<String> {
     let serial = serial.is_some_and(|it| !it.explains).then(|| "serialization-order".to_owned());
-    let timestamps = timestamps.is_some_and(|it| !it.explains).then(|| "timestamps".to_owned());
+    // Timestamps that some lack are no claim about all.
+    let is_wrong = |it: &TimestampsReport| it.failed.iter().any(|failed| failed.name.is_some());
+    let timestamps = timestamps.is_some_and(is_wrong).then(|| "timestamps".to_owned());
     let conflicts = conflicts.iter().map(ConflictReport::name);
     serial.into_iter().chain(timestamps).chain(conflicts).collect()
 }

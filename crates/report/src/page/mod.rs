@@ -120,6 +120,7 @@ impl Page<'_> {
             weakest_violated: read.weakest_violated.clone(),
             notes: self.report["notes"].clone(),
             serialization_order: self.report.get("serialization_order").cloned(),
+            conflicts: self.report.get("conflicts").cloned(),
             remarks: read.remarks.iter().map(AnomalyRead::shown).collect(),
             counterexamples,
             run: self.run,
@@ -290,6 +291,9 @@ struct Data<'a> {
     notes: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     serialization_order: Option<Value>,
+    /// Absent in reports of older versions, and where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<Value>,
     remarks: Vec<RemarkShown>,
     counterexamples: Vec<CounterexampleShown>,
     #[serde(skip_serializing_if = "Option::is_none")]
