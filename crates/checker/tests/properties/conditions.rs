@@ -1,6 +1,6 @@
 //! Reads by condition: the engine answers as the definition does, and proves it.
 
-use crate::support::{Random, history};
+use crate::support::{Random, history, random_histories};
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Verdict, check, decided_levels};
 use isolde_certificate::verify;
@@ -185,8 +185,7 @@ impl Run {
 }
 
 fn histories() -> u64 {
-    let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
-    count.map_or(6_000, |count| count.parse().expect("a number"))
+    random_histories(6_000)
 }
 
 #[test]

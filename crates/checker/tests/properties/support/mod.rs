@@ -18,6 +18,13 @@ pub(crate) fn history(text: &str) -> History {
     parse_text(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// How many random histories to try: as many as the test command does, or as
+/// `ISOLDE_RANDOM_HISTORIES` says.
+pub(crate) fn random_histories(usual: u64) -> u64 {
+    let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
+    count.map_or(usual, |count| count.parse().expect("a number of histories"))
+}
+
 /// How large histories get.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "a limit says which end it is")]
