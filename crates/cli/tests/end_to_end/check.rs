@@ -399,6 +399,21 @@ fn every_broken_level_is_shown_or_says_where() {
     }
 }
 
+#[test]
+fn a_long_fork_among_many_blind_writes_leaves_parallel_snapshot_isolation_decided() {
+    let folder = Folder::with(&[]);
+    let gen_options = "--preset BlindW-RW --transactions 2000 --anomaly long-fork --to text";
+    assert_eq!(folder.isolde(&format!("gen {gen_options} -o fork.txt")).status, 0);
+    let levels = "--level parallel-snapshot-isolation --level snapshot-isolation";
+    let run = folder.isolde(&format!("check fork.txt {levels}"));
+    let told = |level: &str, verdict: &str| {
+        let mut lines = run.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        assert!(lines.any(|words| words.starts_with(&[level, verdict])), "{}", run.stdout);
+    };
+    told("parallel-snapshot-isolation", "satisfied");
+    told("snapshot-isolation", "violated");
+}
+
 #[cfg(not(feature = "cadical"))]
 #[test]
 fn an_engine_that_was_not_built_in_is_refused_with_the_way_to_have_it() {
