@@ -353,6 +353,11 @@ impl Watch<'_> {
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)
             .map_err(|error| usage(&error.to_string()))?;
+        if arguments.complete.is_some() && parameters.kind.has_repeated_values() {
+            let message =
+                "expected a workload of unique values for --complete, found one of amounts";
+            return Err(usage(message));
+        }
         let asked = self.asked_profile()?;
         arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
         let mut database =
