@@ -123,12 +123,12 @@ impl Bench<'_> {
         let words = ["--events".into(), events.display().to_string(), "--output".into()];
         words.into_iter().chain([found.display().to_string()]).collect()
     }
+}
 
-    /// Adds a row, and shows it at once.
-    fn row(&self, text: &mut String, row: &str) {
-        say(row);
-        line(text, row);
-    }
+/// Adds a row, and shows it at once.
+fn add(text: &mut String, row: &str) {
+    say(row);
+    line(text, row);
 }
 
 /// The last line of the events of a watch, and all of them.

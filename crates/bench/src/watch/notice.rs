@@ -1,7 +1,7 @@
 //! How long after a violation it is told: clients send to a listener, and one of them reads
 //! what was replaced.
 
-use super::Bench;
+use super::{Bench, add};
 use crate::workspace::line;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ pub(super) fn notice(bench: &Bench<'_>, text: &mut String) -> Result<(), String>
         let behind = (longest - delay as f64 / 1e3).max(0.0);
         let bar = if behind < BAR { "kept" } else { "missed" };
         let [median, longest, behind] = [median, longest, behind].map(|seconds| seconds * 1e3);
-        bench.row(text, &format!("| {delay} | {median:.0} | {longest:.0} | {behind:.0} | {bar} |"));
+        add(text, &format!("| {delay} | {median:.0} | {longest:.0} | {behind:.0} | {bar} |"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! driven and watched by `isolde watch`; the recorded run is then verified again alone, which
 //! shows how much faster that is than the database.
 
-use super::{Bench, last_event};
+use super::{Bench, add, last_event};
 use crate::measure::Program;
 use crate::plot::{Plot, Scale, Series};
 use crate::workspace::{line, written};
@@ -120,7 +120,7 @@ pub(super) fn by_contention(bench: &Bench<'_>, text: &mut String) -> Result<(), 
             options.extend_from_slice(axis.others);
             options.extend_from_slice(&[axis.option, value]);
             let measured = measure(bench, &options)?;
-            bench.row(&mut rows, &format!("| {value} | {} |", measured.cells()));
+            add(&mut rows, &format!("| {value} | {} |", measured.cells()));
             title.clone_from(&measured.title);
             all.push(measured);
         }
@@ -160,10 +160,10 @@ pub(super) fn by_workload(bench: &Bench<'_>, text: &mut String) -> Result<(), St
         let log = log.display().to_string();
         options.extend_from_slice(&["--log", &log]);
         let measured = measure(bench, &options)?;
-        bench.row(text, &format!("| {name} | {} |", measured.cells()));
+        add(text, &format!("| {name} | {} |", measured.cells()));
         let (rate, verified) = (measured.rate(), again(bench, &log)?);
         let times = verified / rate.max(1.0);
-        bench.row(&mut beside, &format!("| {name} | {rate:.0} | {verified:.0} | {times:.0} |"));
+        add(&mut beside, &format!("| {name} | {rate:.0} | {verified:.0} | {times:.0} |"));
         all.push(measured);
     }
     let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.0).collect();

@@ -1,6 +1,6 @@
 //! How many operations of a trace are verified in a second, and what is kept of long ones.
 
-use super::{Bench, last_event};
+use super::{Bench, add, last_event};
 use crate::measure::{Program, Usage};
 use crate::plot::{Plot, Scale, Series};
 use crate::workspace::{line, megabytes, written};
@@ -71,7 +71,7 @@ pub(super) fn speed(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
         let ended = Program::new(&bench.isolde, words).best_ending_in(0, bench.arguments.runs)?;
         let run = verified(bench, txns, operations, ended)?;
         let bar = if run.rate() >= BAR { "kept" } else { "missed" };
-        bench.row(text, &format!("| {profile} | {} | {bar} |", run.cells()));
+        add(text, &format!("| {profile} | {} | {bar} |", run.cells()));
     }
     std::fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
 }
@@ -99,7 +99,7 @@ pub(super) fn growth(bench: &Bench<'_>, text: &mut String) -> Result<(), String>
             Ok(())
         })?;
         let run = verified(bench, txns, operations, ended)?;
-        bench.row(text, &format!("| {} |", run.cells()));
+        add(text, &format!("| {} |", run.cells()));
         runs.push(run);
     }
     let (first, last) = (&runs[0], &runs[runs.len() - 1]);
