@@ -115,12 +115,19 @@ pub enum Rows {
     Phantoms,
     /// A read, or a compare-and-set of the value last seen; one request a transaction.
     CompareAndSet,
+    /// The transactions of an application with the amounts that it computes, which repeat.
+    Balances(Application),
 }
 
 impl TxnKind {
     /// Whether values are lists.
     pub const fn is_list(self) -> bool {
         matches!(self, TxnKind::ListAppend)
+    }
+
+    /// Whether several writes may write the same value.
+    pub const fn has_repeated_values(self) -> bool {
+        matches!(self, TxnKind::Rows(Rows::Balances(_)))
     }
 }
 
