@@ -229,7 +229,7 @@ fn ranges_that_show_tombstones_are_decided_alone() {
         let is_range = |word: &&str| word.starts_with('q') && word.contains(&tombstone[..6]);
         assert!(log.split(' ').any(|word| is_range(&word)), "{preset}: no range shows a tombstone");
         let run = folder.isolde(&format!(
-            "run sim://snapshot-isolation {marked} {SHORT} --level serializable \
+            "run sim://read-committed {marked} {SHORT} --level serializable \
              --until-violation --duration 60s --output {preset}-weak"
         ));
         assert_eq!(run.status, 1, "{preset}: {}{}", run.stdout, run.stderr);
