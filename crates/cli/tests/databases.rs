@@ -476,11 +476,12 @@ fn a_run_of_postgresql_with_changes_by_condition_is_clean_again_from_its_log() {
     }
     let folder = Folder::new("watch-log");
     for level in ["read-committed", "repeatable-read", "serializable"] {
-        let options = "--preset predicate-deletes --keys 30 --duration 4s --log run.log";
+        let options =
+            format!("--preset predicate-deletes --keys 30 --duration 4s --log {level}.log");
         let (status, printed) = watch(&folder, &format!("postgres --isolation {level} {options}"));
         assert_eq!(status, 0, "{printed}");
         let (status, printed) =
-            watch(&folder, &format!("--from run.log --profile postgres/{level}"));
+            watch(&folder, &format!("--from {level}.log --profile postgres/{level}"));
         assert_eq!(status, 0, "{printed}");
     }
 }
