@@ -465,7 +465,7 @@ fn a_watch_of_postgresql_is_clean_at_each_level_also_with_faults() {
     let (status, printed) = watch(&folder, &format!("postgres {options} {workload}"));
     assert_eq!(status, 1, "{printed}");
     assert!(printed.contains("lost-update "), "{printed}");
-    std::fs::remove_dir_all(folder.0.join("out")).expect("what was found");
+    fs::remove_dir_all(folder.0.join("out")).expect("what was found");
     assert_eq!(folder.entries(), Vec::<String>::new());
 }
 

@@ -39,6 +39,7 @@ fn a_wrong_serialization_order_of_a_serializable_history_is_a_wrong_claim() {
                 "  the last before it in the order is that of B with x = 2 (h.txt:2)".into(),
                 "  another order does: the claim is wrong, not the level".into(),
                 "holds: serializable".into(),
+                "refuted: serialization-order".into(),
             ]
         )
     );

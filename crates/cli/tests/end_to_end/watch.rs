@@ -352,12 +352,13 @@ fn a_run_with_changes_by_condition_is_clean_again_from_its_log() {
         ("sim://serializable", "sim/serializable"),
         ("sim://read-committed", "sim/read-committed"),
     ] {
+        let log = profile.replace('/', "-");
         let run = folder.isolde(&format!(
-            "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log run.log \
+            "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log {log} \
              --quiet"
         ));
         assert_eq!(run.status, 0, "{target}: {run:?}");
-        let again = folder.isolde(&format!("watch --from run.log --profile {profile} --quiet"));
+        let again = folder.isolde(&format!("watch --from {log} --profile {profile} --quiet"));
         assert_eq!(again.status, 0, "{target}: {again:?}");
         assert!(again.stdout.contains("committed 1000 "), "{target}: {again:?}");
     }
