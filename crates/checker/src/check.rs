@@ -17,6 +17,7 @@ use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_certificate::Node;
 use isolde_history::{Candidates, History, Index, OpKind, TxnId};
+use std::sync::OnceLock;
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
 pub struct Limits<'a> {
@@ -89,7 +90,7 @@ pub struct Check<'a> {
     /// Whether the history is one of several ways to understand another.
     is_one_way: bool,
     /// The given serialization order, if it shows serializability; found when it is asked for.
-    serial: Option<Option<Vec<TxnId>>>,
+    serial: OnceLock<Option<Vec<TxnId>>>,
 }
 
 /// From so many transactions on, parallel snapshot isolation is asked for only if
@@ -149,7 +150,7 @@ impl<'a> Check<'a> {
             verdicts: Vec::new(),
             deciding: Vec::new(),
             is_one_way: false,
-            serial: None,
+            serial: OnceLock::new(),
         }
     }
 
@@ -309,8 +310,7 @@ impl<'a> Check<'a> {
     /// Whether the serialization order that the database gave shows a level, without a search.
     fn shown_by_given_order(&mut self, level: Level) -> Option<Verdict> {
         self.history.orders().total.as_ref()?;
-        let (history, index) = (self.history, self.index);
-        let serial = self.serial.get_or_insert_with(|| given::shown(history, index));
+        let serial = self.serial.get_or_init(|| given::shown(self.history, self.index));
         if level == Level::Serializable {
             return serial.clone().map(|order| Verdict::Satisfied(Satisfied::Order(order)));
         }

@@ -167,20 +167,17 @@ fn parted(prose: &Prose<'_>, conflict: Conflict) -> (Vec<TxnId>, String) {
                 prose.txn(first),
                 prose.txn(second)
             );
-            let otherwise = match key {
-                Some(key) => {
-                    format!("{}, and both write {}", committed(second, first), prose.key(key))
-                }
-                None => {
-                    let given = |txn| prose.history.timestamps(txn);
-                    let commit = shown(given(second).map(|given| given.commit));
-                    let start = shown(given(first).map(|given| given.start));
-                    format!(
-                        "by their timestamps {} committed at {commit}, before {} started at {start}",
-                        prose.txn(second),
-                        prose.txn(first)
-                    )
-                }
+            let otherwise = if let Some(key) = key {
+                format!("{}, and both write {}", committed(second, first), prose.key(key))
+            } else {
+                let given = |txn| prose.history.timestamps(txn);
+                let commit = shown(given(second).map(|given| given.commit));
+                let start = shown(given(first).map(|given| given.start));
+                format!(
+                    "by their timestamps {} committed at {commit}, before {} started at {start}",
+                    prose.txn(second),
+                    prose.txn(first)
+                )
             };
             (vec![first, second], format!("{told}\n{otherwise}"))
         }

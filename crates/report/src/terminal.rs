@@ -245,7 +245,10 @@ fn show_conflict(out: &mut String, conflict: &ConflictReport, report: &Report) {
             ),
         ),
         (None, None) => {
-            line(out, format_args!("  no level is violated by what was seen: one of them is wrong"))
+            line(
+                out,
+                format_args!("  no level is violated by what was seen: one of them is wrong"),
+            );
         }
     }
 }

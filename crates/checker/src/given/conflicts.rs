@@ -81,8 +81,9 @@ pub fn conflicts(history: &History, index: &Index) -> Vec<Conflict> {
     found.into_iter().flatten().collect()
 }
 
-fn is_told(step: &&VersionStep) -> bool {
-    step.evidence == VersionEvidence::Given
+/// Steps of version orders that the database told.
+fn told(index: &Index) -> impl Iterator<Item = &VersionStep> {
+    index.steps().iter().filter(|step| step.evidence == VersionEvidence::Given)
 }
 
 fn timestamps_and_versions(history: &History, index: &Index) -> Option<Conflict> {
@@ -90,7 +91,7 @@ fn timestamps_and_versions(history: &History, index: &Index) -> Option<Conflict>
         let given = |txn| history.timestamps(txn).map(|given| given.commit);
         given(step.before).zip(given(step.after)).is_some_and(|(before, after)| before > after)
     };
-    let step = index.steps().iter().filter(is_told).find(is_reversed)?;
+    let step = told(index).find(is_reversed)?;
     Some(Conflict::TimestampsAndVersions(*step))
 }
 
@@ -124,7 +125,7 @@ fn snapshots_and_reads(history: &History, index: &Index) -> Option<Conflict> {
     if !history.has_snapshots() {
         return None;
     }
-    let told = ToldVersions::new(history, index);
+    let versions = ToldVersions::new(history, index);
     for reader in history.txns().filter(|&txn| index.is_counted(txn)) {
         for ExternalRead { op, key, origin } in index.reads_of(reader) {
             // What was found by condition is judged by its version set.
@@ -142,7 +143,7 @@ fn snapshots_and_reads(history: &History, index: &Index) -> Option<Conflict> {
             {
                 return Some(Conflict::SnapshotMissesRead { read: op, key, writer });
             }
-            if let Some(later) = told.seen_after(history, key, saw, (reader, snapshot)) {
+            if let Some(later) = versions.seen_after(history, key, saw, (reader, snapshot)) {
                 return Some(Conflict::SnapshotSeesMore { read: op, key, saw, later });
             }
         }
@@ -162,7 +163,7 @@ impl ToldVersions {
     fn new(history: &History, index: &Index) -> ToldVersions {
         let mut writers: HashMap<KeyId, Vec<TxnId>> = HashMap::new();
         let mut broken: HashSet<KeyId> = HashSet::new();
-        for step in index.steps().iter().filter(is_told) {
+        for step in told(index) {
             let chain = writers.entry(step.key).or_insert_with(|| vec![step.before]);
             if chain.last() == Some(&step.before) {
                 chain.push(step.after);

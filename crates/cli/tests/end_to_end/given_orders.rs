@@ -153,7 +153,7 @@ fn a_conflict_says_whether_a_level_is_violated_whichever_source_is_right() {
     let last = |history: &str| {
         let folder = Folder::with(&[("h.txt", history)]);
         let run = folder.isolde("check h.txt --level serializable");
-        let told = run.stdout.lines().filter(|line| line.contains("is violated")).last();
+        let told = run.stdout.lines().rfind(|line| line.contains("is violated"));
         (run.status, told.unwrap_or_default().trim().to_owned())
     };
     let outright = "serializable is violated whichever of them is right".to_owned();
