@@ -72,7 +72,7 @@ fn listen(bench: &Bench<'_>) -> io::Result<Listening> {
     let output = bench.folder.join("found").display().to_string();
     let mut child = Command::new(&bench.isolde)
         .args(["watch", "--listen", "0", "--profile", "snapshot-isolation", "--events", "-"])
-        .args(["--quiet", "--explain", "0", "--output", &output])
+        .args(["--quiet", "--explain", "100", "--output", &output])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
