@@ -7,8 +7,10 @@
 mod certificate;
 mod folder;
 mod seal;
+mod trace;
 
 pub use certificate::verify;
+pub use trace::watch;
 use folder::Parts;
 use isolde::{Limits, check, decided_levels};
 use isolde_history::format::{self, FORMATS, Format, Input, ReadOptions, Writer};

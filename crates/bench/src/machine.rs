@@ -3,7 +3,6 @@
 use std::fs::read_to_string;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// One line: processor, cores, memory, kernel, compiler.
 pub(crate) fn describe() -> String {
@@ -27,22 +26,6 @@ pub(crate) fn describe() -> String {
 pub(crate) fn load() -> String {
     let text = read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()
-}
-
-/// The most memory that this process has had at a time, in bytes.
-pub(crate) fn peak() -> Option<u64> {
-    let text = field("/proc/self/status", "VmHWM")?;
-    let kibibytes: u64 = text.split(' ').next()?.parse().ok()?;
-    Some(kibibytes << 10)
-}
-
-/// How long this thread has had a processor.
-pub(crate) fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of our own.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(status, 0, "every thread has a clock");
-    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned() as u32)
 }
 
 /// Lines of a page that say on what was measured: with the program of this tree, or with one

@@ -8,8 +8,8 @@
 mod benches;
 mod machine;
 mod measure;
-mod online;
 mod peers;
+mod plot;
 mod runs;
 mod strong;
 mod table;
@@ -38,9 +38,7 @@ enum Command {
     Strong(strong::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
-    /// Verify a stream of events and write how fast that goes
-    Online(online::Arguments),
-    /// Watch a private `PostgreSQL` and write which dependencies are uncertain
+    /// Verify streams and a private `PostgreSQL` while they run, and write how fast that goes
     Watch(watch::Arguments),
     /// Measure what orders and snapshots that a database tells are worth, and write the page
     WhiteBox(white_box::Arguments),
@@ -56,7 +54,6 @@ fn main() -> ExitCode {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
-        Command::Online(arguments) => online::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),

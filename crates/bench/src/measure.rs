@@ -1,8 +1,8 @@
 //! Running a program and measuring what it used.
 
 use std::ffi::OsString;
-use std::io;
-use std::process::{Command, Stdio};
+use std::io::{self, BufWriter, Write};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// What a program used.
@@ -82,31 +82,52 @@ impl Program {
         Err(format!("expected success of `{path} {shown}`, found {found}"))
     }
 
+    /// Runs it once and writes to its standard input meanwhile. It has to read all of that.
+    pub(crate) fn fed(
+        &self,
+        feed: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Ended, String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.path.display());
+        let start = Instant::now();
+        let mut child = self.start(Stdio::piped()).map_err(failed)?;
+        let mut pipe = BufWriter::with_capacity(1 << 16, child.stdin.take().expect("it is piped"));
+        let fed = feed(&mut pipe).and_then(|()| pipe.flush());
+        drop(pipe);
+        let ended = used(child.id(), start).map_err(failed)?;
+        fed.map_err(failed)?;
+        Ok(ended)
+    }
+
     /// Runs it once. Its output is dropped; its errors are the user's to see.
     fn end(&self) -> Result<Ended, String> {
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
         let start = Instant::now();
-        let child = Command::new(&self.path)
-            .args(&self.arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
-        let (status, resources) = wait(child.id()).map_err(failed)?;
-        let wall = start.elapsed().as_secs_f64();
-        let status = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-        let seconds = |time: libc::timeval| {
-            #[expect(clippy::cast_precision_loss, reason = "a run takes less than 2^52 s")]
-            let seconds = time.tv_sec as f64;
-            #[expect(clippy::cast_precision_loss, reason = "less than a million")]
-            let micros = time.tv_usec as f64;
-            seconds + micros / 1e6
-        };
-        #[expect(clippy::cast_precision_loss, reason = "less than 2^52 KiB")]
-        let peak = resources.ru_maxrss as f64 / 1024.0;
-        let cpu = seconds(resources.ru_utime) + seconds(resources.ru_stime);
-        Ok(Ended { usage: Usage { cpu, wall, peak }, status })
+        let child = self.start(Stdio::null()).map_err(failed)?;
+        used(child.id(), start).map_err(failed)
     }
+
+    fn start(&self, input: Stdio) -> io::Result<Child> {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).stdin(input).stdout(Stdio::null()).spawn()
+    }
+}
+
+/// Waits for a child that was started then.
+fn used(child: u32, start: Instant) -> io::Result<Ended> {
+    let (status, resources) = wait(child)?;
+    let wall = start.elapsed().as_secs_f64();
+    let status = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    let seconds = |time: libc::timeval| {
+        #[expect(clippy::cast_precision_loss, reason = "a run takes less than 2^52 s")]
+        let seconds = time.tv_sec as f64;
+        #[expect(clippy::cast_precision_loss, reason = "less than a million")]
+        let micros = time.tv_usec as f64;
+        seconds + micros / 1e6
+    };
+    #[expect(clippy::cast_precision_loss, reason = "less than 2^52 KiB")]
+    let peak = resources.ru_maxrss as f64 / 1024.0;
+    let cpu = seconds(resources.ru_utime) + seconds(resources.ru_stime);
+    Ok(Ended { usage: Usage { cpu, wall, peak }, status })
 }
 
 /// Waits for a child and takes its resources with it, which the standard library

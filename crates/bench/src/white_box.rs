@@ -4,13 +4,12 @@
 //! without session order, with all, some and none of the version order. Then bars for histories
 //! with reads by condition, checked through a version certificate and by replay.
 
-mod plot;
 mod workload;
 
 use crate::machine;
 use crate::measure::{Ended, Program};
+use crate::plot::{Plot, Scale, Series};
 use crate::workspace::{Folder, built, in_tree, line, written};
-use plot::{Plot, Series};
 use std::path::{Path, PathBuf};
 use workload::{Evidence, Mix, Workload};
 
@@ -51,6 +50,9 @@ const TXNS: u32 = 10_000;
 const CLIENTS: u32 = 20;
 /// Shares of the version order in percent.
 const SHARES: [u32; 6] = [0, 25, 50, 75, 90, 100];
+
+/// From a hundredth of a second to a thousand.
+const SECONDS: Scale = Scale { least: 0.01, decades: 5 };
 
 /// The workloads of the ablation: percent of reads, writes and read-modify-writes.
 const WORKLOADS: [(&str, Mix); 3] = [
@@ -116,8 +118,11 @@ impl Bench<'_> {
         line(text, "| workload | neither | version order | session order | both |");
         line(text, "|---|---:|---:|---:|---:|");
         let cases = [(false, 0), (false, 100), (true, 0), (true, 100)];
-        let mut plot =
-            Plot::new("CPU seconds", &["neither", "version order", "session order", "both"]);
+        let mut plot = Plot::new(
+            "CPU seconds",
+            SECONDS,
+            &["neither", "version order", "session order", "both"],
+        );
         for (name, mix) in WORKLOADS {
             let mut figures = Vec::new();
             for (sessions, share) in cases {
@@ -144,7 +149,7 @@ impl Bench<'_> {
         line(text, &format!("| workload | {} |", titles.join(" | ")));
         line(text, &format!("|---|{}", "---:|".repeat(SHARES.len())));
         let names: Vec<&str> = titles.iter().map(String::as_str).collect();
-        let mut plot = Plot::new("CPU seconds", &names);
+        let mut plot = Plot::new("CPU seconds", SECONDS, &names);
         for (name, mix) in WORKLOADS {
             let mut figures = Vec::new();
             for share in SHARES {

@@ -385,7 +385,9 @@ impl Connection<'_> {
         if let Err(failure) = begun {
             return self.failed(log, &failure, interval);
         }
-        for request in requests {
+        for (place, planned) in requests.iter().enumerate() {
+            let settled = self.client.settled(place, planned);
+            let request = settled.as_ref();
             let invoked = log.now();
             let answer = session.execute(request);
             interval = Interval { invoked, completed: log.now() };

@@ -37,6 +37,7 @@ mod recorder;
 mod request;
 mod simulated;
 mod store;
+mod turns;
 mod workload;
 
 pub use address::{Address, Host};

@@ -115,12 +115,19 @@ pub enum Rows {
     Phantoms,
     /// A read, or a compare-and-set of the value last seen; one request a transaction.
     CompareAndSet,
+    /// The transactions of an application with the amounts that it computes, which repeat.
+    Balances(Application),
 }
 
 impl TxnKind {
     /// Whether values are lists.
     pub const fn is_list(self) -> bool {
         matches!(self, TxnKind::ListAppend)
+    }
+
+    /// Whether several writes may write the same value.
+    pub const fn has_repeated_values(self) -> bool {
+        matches!(self, TxnKind::Rows(Rows::Balances(_)))
     }
 }
 
@@ -261,9 +268,9 @@ impl Parameters {
     /// Whether the simulated database has histories with these parameters.
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.validate_clients()?;
-        if let TxnKind::Rows(_) = self.kind {
-            let message = "expected a workload of registers or lists, found one of rows: drive \
-                           the simulated database with it instead, `isolde run sim://serializable`";
+        if let (TxnKind::Rows(_), Some(_)) = (self.kind, self.anomaly) {
+            let message = "expected a workload of registers or lists to add a fault to, found one \
+                           of rows: choose a bug of the simulated database instead";
             return Err(ParameterError::new(message));
         }
         if self.kind == TxnKind::ListAppend && !self.isolation.has_one_order() {

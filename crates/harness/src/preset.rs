@@ -216,10 +216,29 @@ pub static PRESETS: &[Preset] = &[
         parameters: Parameters { keys: 2000, ..application(Application::SmallBank) },
     },
     Preset {
+        name: "SmallBank-balances",
+        title: "the same with balances as they are, which repeat",
+        source: LEOPARD,
+        parameters: Parameters {
+            keys: 2000,
+            kind: TxnKind::Rows(Rows::Balances(Application::SmallBank)),
+            ..application(Application::SmallBank)
+        },
+    },
+    Preset {
         name: "TPC-C",
         title: "warehouses and orders as registers",
         source: COBRA,
         parameters: application(Application::TpcC),
+    },
+    Preset {
+        name: "TPC-C-balances",
+        title: "the same with amounts as they are, which repeat",
+        source: LEOPARD,
+        parameters: Parameters {
+            kind: TxnKind::Rows(Rows::Balances(Application::TpcC)),
+            ..application(Application::TpcC)
+        },
     },
     Preset {
         name: "RUBiS",

@@ -2,10 +2,11 @@
 //!
 //! A [`History`] holds sessions of transactions of operations, with times and
 //! orders where they are known. It comes from a [`HistoryBuilder`] or from a file
-//! in one of the [formats](mod@format). An [`Index`] joins reads to the transactions they
+//! in one of the [formats](mod@format); a [`trace`] comes while it happens. An [`Index`] joins reads to the transactions they
 //! read from.
 
 pub mod format;
+pub mod trace;
 
 mod builder;
 mod condition_sql;

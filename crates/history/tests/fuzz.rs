@@ -4,6 +4,7 @@
 //! same seeds, and every input that they found in `corpus/fuzz`.
 
 mod common;
+mod traces;
 
 use common::{Files, write};
 use isolde_history::format::{self, FORMATS, Format, ReadOptions};
@@ -51,6 +52,10 @@ fn inputs_that_were_trouble_once_are_none_now() {
     assert!(!troubles.is_empty());
     for file in troubles {
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        if name.starts_with("trace-") {
+            traces::attempt(&std::fs::read(file).expect("a file"), name);
+            continue;
+        }
         let named = FORMATS.iter().filter(|format| name.starts_with(format.name));
         let format = named.max_by_key(|format| format.name.len()).expect("called after a format");
         let input = std::fs::read(file).expect("a file");
@@ -183,7 +188,11 @@ fn directory(input: &[u8]) -> Option<Files> {
 }
 
 fn seeds(format: &Format) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = format!("{ROOT}/fuzz/seeds/{}", format.name);
+    seeds_of(format.name)
+}
+
+fn seeds_of(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = format!("{ROOT}/fuzz/seeds/{target}");
     let seeds: Vec<(PathBuf, Vec<u8>)> = files_in(&folder)
         .into_iter()
         .map(|file| {

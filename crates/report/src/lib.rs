@@ -36,7 +36,7 @@ pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
 pub use outputs::{OUTPUTS, Output, to_step_summary};
 pub use page::{Page, refuse_other_schema};
-pub use prose::{Prose, explain};
+pub use prose::{Prose, explain, tell};
 pub use runs_page::{RunRow, runs_to_html};
 pub use scenario::Scenario;
 pub use stats::Stats;

@@ -2,7 +2,8 @@
 //!
 //! A key is an item and a row of its own. A list is known by its last element: equal
 //! last elements may hide a violation, never invent one. Operations without times of
-//! their own may have taken effect at any time of their transaction.
+//! their own may have taken effect at any time of their transaction. Rows that an update by
+//! condition changed to nobody knows what are written with unknown content.
 
 use super::trace::{
     Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
@@ -66,12 +67,19 @@ impl Converter<'_> {
         events.push(event(times.begin, EventKind::Begin, CellSpan::NONE));
         let whole = Interval { invoked: times.begin.invoked, completed: times.commit.completed };
         for op in self.history.ops_of(txn) {
+            if self.is_refused(op, txn) {
+                continue;
+            }
             let start = self.cells.len() as u32;
             let Some(kind) = self.op(op) else { continue };
             let cells = CellSpan { start, end: self.cells.len() as u32 };
             let own = self.history.op_interval(op);
             let interval = if own == Interval::UNKNOWN { whole } else { own };
             events.push(event(interval, kind, cells));
+            let cells = self.changed_untold(op, txn);
+            if cells != CellSpan::NONE {
+                events.push(event(interval, EventKind::Write, cells));
+            }
         }
         let (kind, completed) = match self.history.outcome(txn) {
             Outcome::Committed => (EventKind::Commit, times.commit.completed),
@@ -79,6 +87,17 @@ impl Converter<'_> {
             Outcome::Unknown => (EventKind::Lost, NEVER),
         };
         events.push(event(Interval { completed, ..times.commit }, kind, CellSpan::NONE));
+    }
+
+    /// Whether an operation is the one whose refusal ended its transaction: it has no answer
+    /// of its own, and what it would have written was never there. Taken for an answered one,
+    /// it would hold the locks of its transaction until the client heard of the end.
+    fn is_refused(&self, op: OpId, txn: TxnId) -> bool {
+        let (own, end) = (self.history.op_interval(op), self.history.txn_times(txn).commit);
+        self.history.outcome(txn) == Outcome::Aborted
+            && own != Interval::UNKNOWN
+            && end != Interval::UNKNOWN
+            && own.completed > end.invoked
     }
 
     /// Adds the cells of an operation and tells what it is; nothing if it says nothing.
@@ -103,14 +122,40 @@ impl Converter<'_> {
                 return Some(EventKind::Read);
             }
             OpKind::PredicateUpdate => {
-                // Rows that it found may stand behind it, as writes.
-                self.rows(self.history.predicate(id));
+                // What it made of the rows that it found stands behind it, as writes. Rows
+                // that it looked at and left alone are not locked.
+                let predicate = self.history.predicate(id);
+                let matched = predicate.rows.iter().filter(|row| row.matched);
+                let history = self.history;
+                self.cells.extend(matched.map(|row| cell(row.key, content(history, row.value))));
                 return Some(EventKind::LockingRead);
             }
             OpKind::ReadOther | OpKind::Call => return None,
         };
         self.cells.push(cell(op.key, content(self.history, value)));
         Some(kind)
+    }
+
+    /// Rows that an update by condition changed, without a write behind it that says to what:
+    /// whoever reads them next may see anything.
+    fn changed_untold(&mut self, id: OpId, txn: TxnId) -> CellSpan {
+        let history = self.history;
+        if history.op(id).kind != OpKind::PredicateUpdate {
+            return CellSpan::NONE;
+        }
+        let is_write = |kind| matches!(kind, OpKind::Write | OpKind::Insert | OpKind::Delete);
+        let behind = (history.ops_of(txn).filter(|op| op.0 > id.0))
+            .map(|op| history.op(op))
+            .take_while(|op| is_write(op.kind));
+        let told: Vec<KeyId> = behind.map(|op| op.key).collect();
+        let start = self.cells.len() as u32;
+        for row in history.predicate(id).rows.iter().filter(|row| row.matched) {
+            if !told.contains(&row.key) {
+                self.cells.push(cell(row.key, Content::UNKNOWN));
+            }
+        }
+        let end = self.cells.len() as u32;
+        if start == end { CellSpan::NONE } else { CellSpan { start, end } }
     }
 
     /// The rows that were told.

@@ -141,8 +141,9 @@ impl Verifier {
         let (before, after) = (&self.tables.txns[first.txn], &self.tables.txns[second.txn]);
         let released = match before.state {
             State::Committed => before.commit.invoked,
-            // The database may have given it up at any time after its last answer.
-            _ => before.answered,
+            // The database may have given it up at any time after its last answer; a request
+            // that was not answered before its end was sent had none.
+            _ => before.answered.min(before.end.invoked),
         };
         let taken = if first.mode == Mode::Shared { second.acquired } else { second.first };
         let by_locks = self.profile.locks == Locks::None || released <= taken.completed;

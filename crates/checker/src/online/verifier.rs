@@ -263,7 +263,9 @@ impl Verifier {
         let own = &mut self.tables.txns[txn];
         if event.kind.is_operation() {
             own.operations += 1;
-            own.answered = interval.completed;
+            if interval.completed != NEVER {
+                own.answered = interval.completed;
+            }
             self.counters.operations += 1;
         }
         let by = (event.kind, own.operations, interval);

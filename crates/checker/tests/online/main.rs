@@ -4,6 +4,8 @@
 mod judge;
 mod mechanisms;
 mod notation;
+mod offences;
 mod pipeline;
 mod placements;
+mod recorded;
 mod simulated;

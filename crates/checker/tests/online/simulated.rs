@@ -9,10 +9,11 @@ use isolde::online::{
     Verifier, Writers, from_history,
 };
 use isolde_harness::{
-    Aborts, BUGS, Bug, Distribution, Isolation, Parameters, Times, TxnKind, generate,
+    Aborts, BUGS, Bug, BugRow, Distribution, Isolation, Parameters, Times, TxnKind, generate,
 };
+use isolde_history::History;
 
-const BASE: Parameters = Parameters {
+pub(crate) const BASE: Parameters = Parameters {
     sessions: 8,
     transactions: 1000,
     operations: 4,
@@ -28,13 +29,13 @@ const BASE: Parameters = Parameters {
     seed: 1,
 };
 
-fn seeds(few: u64) -> std::ops::Range<u64> {
+pub(crate) fn seeds(few: u64) -> std::ops::Range<u64> {
     let wanted = std::env::var("ISOLDE_SEEDS").ok().and_then(|text| text.parse().ok());
     0..wanted.unwrap_or(few)
 }
 
 /// What the store of a level does.
-fn profile_of(isolation: Isolation) -> Profile {
+pub(crate) fn profile_of(isolation: Isolation) -> Profile {
     match isolation {
         Isolation::ReadUncommitted => Profile { locks: Locks::Writes, ..Profile::NONE },
         Isolation::ReadCommitted => Profile { reads: Reads::Statement, ..Profile::NONE },
@@ -53,9 +54,17 @@ fn profile_of(isolation: Isolation) -> Profile {
 }
 
 fn watch(parameters: &Parameters) -> (Vec<Finding>, Counters) {
-    let history = generate(parameters).expect("a history");
-    let traced = from_history(&history).expect("times");
-    let options = Options { unwritten: Some(traced.unwritten), ..Options::default() };
+    watch_history(parameters, &generate(parameters).expect("a history"))
+}
+
+pub(crate) fn watch_history(
+    parameters: &Parameters,
+    history: &History,
+) -> (Vec<Finding>, Counters) {
+    let traced = from_history(history).expect("times");
+    // All of them, though a bug may spoil every read.
+    let unwritten = Some(traced.unwritten);
+    let options = Options { unwritten, findings_max: usize::MAX, ..Options::default() };
     let mut verifier = Verifier::new(profile_of(parameters.isolation), options);
     // Through the pipeline, in uneven pieces, as clients send it.
     let mut pipeline = Pipeline::new(PipelineOptions::default());
@@ -130,27 +139,28 @@ fn expected(bug: Bug) -> &'static [&'static str] {
     }
 }
 
+/// A run in which a bug has the opportunity to show.
+pub(crate) fn with_bug(row: &BugRow, seed: u64) -> Parameters {
+    let isolation = if row.bug.fits(Isolation::SnapshotIsolation) {
+        Isolation::SnapshotIsolation
+    } else {
+        Isolation::Serializable
+    };
+    let kind = match row.bug {
+        Bug::NonMonotonicRead | Bug::FracturedRead | Bug::CausalityViolation => TxnKind::Mixed,
+        _ => TxnKind::MiniTransaction,
+    };
+    let transactions = row.found_within;
+    Parameters { bug: Some(row.bug), transactions, isolation, kind, seed, ..BASE }
+}
+
 #[test]
 fn every_bug_is_found_under_its_name() {
     let mut wrong = Vec::new();
     // Others take conditions, which generated histories do not have.
     for row in BUGS.iter().filter(|row| !row.bug.is_of_rows()) {
         for seed in seeds(3) {
-            let isolation = if row.bug.fits(Isolation::SnapshotIsolation) {
-                Isolation::SnapshotIsolation
-            } else {
-                Isolation::Serializable
-            };
-            let kind = match row.bug {
-                Bug::NonMonotonicRead | Bug::FracturedRead | Bug::CausalityViolation => {
-                    TxnKind::Mixed
-                }
-                _ => TxnKind::MiniTransaction,
-            };
-            let transactions = row.found_within;
-            let bug = Some(row.bug);
-            let (findings, _) =
-                watch(&Parameters { bug, transactions, isolation, kind, seed, ..BASE });
+            let (findings, _) = watch(&with_bug(row, seed));
             let mut names: Vec<_> = findings.iter().map(|finding| finding.name.name()).collect();
             names.sort_unstable();
             names.dedup();

@@ -2,12 +2,12 @@
 //! recorded history with times is a trace, too.
 
 use super::hub::Hub;
-use super::protocol::{Decoder, Sink, is_trace};
 use super::stream::Stream;
 use super::tap::REGISTERS;
 use crate::exit::Failure;
 use isolde::online::{Batch, Cell, Content, Key, Traced, from_history};
 use isolde_history::format::{self, Input, ReadOptions};
+use isolde_history::trace::{Decoder, Sink, is_trace};
 use isolde_history::{Condition, Datum, History, Op, OpKind, Place, ReadError, Source, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

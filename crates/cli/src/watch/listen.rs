@@ -5,10 +5,10 @@
 //! is not read while too much waits, so that a flood waits with its sender.
 
 use super::hub::Hub;
-use super::protocol::{Decoder, Form, Sink};
 use super::resume::{Clients, Parking};
 use super::stream::{Saved, Stream};
 use crate::exit::Failure;
+use isolde_history::trace::{Decoder, Form, Sink};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `protocol`, `stream.rs`, `resume.rs` | takes traces of others |
+//! | `listen.rs`, `stream.rs`, `resume.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
 //! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
@@ -22,7 +22,6 @@ mod monitor;
 mod opinion;
 mod page;
 mod profile;
-mod protocol;
 mod resume;
 mod status;
 mod story;
@@ -354,6 +353,11 @@ impl Watch<'_> {
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)
             .map_err(|error| usage(&error.to_string()))?;
+        if arguments.complete.is_some() && parameters.kind.has_repeated_values() {
+            let message =
+                "expected a workload of unique values for --complete, found one of amounts";
+            return Err(usage(message));
+        }
         let asked = self.asked_profile()?;
         arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
         let mut database =

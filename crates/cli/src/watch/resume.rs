@@ -5,9 +5,9 @@
 //! within a client transactions ascend, so it is of an earlier transaction than the last, or is
 //! an event of the last that is equal in everything.
 
-use super::protocol::{Kind, Row};
 use super::stream::StreamClient;
 use isolde::online::Interval;
+use isolde_history::trace::{Kind, Row};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,11 +1,11 @@
 //! One stream of traces, from a connection or a file: its clients, and what they did.
 
 use super::hub::{Hub, Producer, State};
-use super::protocol::{Hello, Kind, Row, Scalar, Sink, write};
 use super::resume::{Clients, Parking, Taken};
 use isolde::online::{
     ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
 };
+use isolde_history::trace::{Hello, Kind, Row, Scalar, Sink, write};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};

@@ -148,7 +148,8 @@ impl SessionObserver for SessionTap {
         // A write that failed is none, unless nobody knows whether its transaction took effect.
         for (request, interval) in std::mem::take(&mut self.unanswered) {
             if matches!(failure, Failure::Unknown(_)) {
-                self.written(&request, None, interval);
+                // It may be carried out after the client has given up.
+                self.written(&request, None, Interval { completed: NEVER, ..interval });
             }
         }
         let never = Interval { completed: NEVER, ..interval };
@@ -241,14 +242,18 @@ impl SessionTap {
         let pending = self.producer.pending();
         let first = pending.first().map_or(interval.invoked, |event| event.interval.invoked);
         if pending.len() >= PENDING_MAX || interval.invoked - first > PENDING_TIME_MAX {
-            self.producer.publish(interval.completed);
+            self.publish(interval);
         }
     }
 
     fn ended(&mut self, kind: EventKind, interval: Interval) {
         self.event(kind, interval);
-        // What follows is sent after this was answered; one without an answer is the last.
-        let known = if interval.completed == NEVER { interval.invoked } else { interval.completed };
+        self.publish(interval);
+    }
+
+    /// What follows is sent after this was answered; one without an answer is among the last.
+    fn publish(&mut self, last: Interval) {
+        let known = if last.completed == NEVER { last.invoked } else { last.completed };
         self.producer.publish(known);
     }
 }

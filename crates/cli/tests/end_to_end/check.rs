@@ -371,8 +371,9 @@ fn anomalies_of_linearizability_are_told_by_their_operations() {
         told(
             "A @1..2: c(:acquire,nil)\nB @3..6: c(:acquire,nil)\nC @5..9: c(:acquire,nil) unknown\nD @7..8: c(:release,nil)\n"
         ),
-        "operation that nothing explains\nno order of this and all before it explains that B did :acquire \
-         (it.hist:2)"
+        "operation that nothing explains\nB acquired the lock (it.hist:2)\nA had acquired it (it.hist:1), and \
+         session A had not begun to release it\nthat is the acquire number 2 to succeed, and only 0 releases \
+         were begun before it ended: so two held the lock at once"
     );
 }
 

@@ -294,6 +294,10 @@ fn what_has_no_effect_is_refused_with_a_sentence() {
             "watch: --duration has no effect with --from: the files end it\n",
         ),
         (
+            "sqlite --preset SmallBank-balances --complete serializable",
+            "watch: expected a workload of unique values for --complete, found one of amounts\n",
+        ),
+        (
             "sqlite --slack 1s",
             "watch: --slack has no effect without --listen or --from: the clock of a driven \
              database is read\n",
@@ -335,6 +339,46 @@ fn a_full_memory_is_said_and_ends_nothing() {
     assert_eq!(run.status, 0, "{run:?}");
     assert!(run.stderr.contains("the memory is full: rows that were not seen before"), "{run:?}");
     assert!(run.stdout.contains("committed 30000 "), "{run:?}");
+}
+
+/// What was changed by a condition, and what was refused, is known from the log as it was known
+/// while it happened.
+#[test]
+fn a_run_with_changes_by_condition_is_clean_again_from_its_log() {
+    let folder = Folder::with(&[]);
+    for (target, profile) in [
+        ("sqlite", "sqlite/serializable"),
+        ("sim://snapshot-isolation", "sim/snapshot-isolation"),
+        ("sim://serializable", "sim/serializable"),
+        ("sim://read-committed", "sim/read-committed"),
+    ] {
+        let log = profile.replace('/', "-");
+        let run = folder.isolde(&format!(
+            "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log {log} \
+             --quiet"
+        ));
+        assert_eq!(run.status, 0, "{target}: {run:?}");
+        let again = folder.isolde(&format!("watch --from {log} --profile {profile} --quiet"));
+        assert_eq!(again.status, 0, "{target}: {again:?}");
+        assert!(again.stdout.contains("committed 1000 "), "{target}: {again:?}");
+    }
+}
+
+/// Amounts repeat, so that a read may have many writers, and yet what was lost is found.
+#[test]
+fn applications_are_watched_with_the_amounts_that_they_compute() {
+    let folder = Folder::with(&[]);
+    for preset in ["SmallBank-balances", "TPC-C-balances"] {
+        let options =
+            format!("--preset {preset} --keys 20 --transactions 2000 --explain 0 --quiet");
+        for target in ["sqlite", "sim://snapshot-isolation", "sim://serializable"] {
+            let run = folder.isolde(&format!("watch {target} {options}"));
+            assert_eq!(run.status, 0, "{preset} {target}: {run:?}");
+        }
+        let run = folder.isolde(&format!("watch sim://serializable?bug=lost-update {options}"));
+        assert_eq!(run.status, 1, "{preset}: {run:?}");
+        assert!(run.stdout.contains("lost-update "), "{preset}: {run:?}");
+    }
 }
 
 /// A condition that is evaluated outside of the snapshot, or is not checked at the commit,

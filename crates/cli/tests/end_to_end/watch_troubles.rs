@@ -6,6 +6,7 @@ use isolde_client::{Row, Trace};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The status, and what is printed, without what changes from run to run.
 fn watched(trace: &str, options: &str) -> (i32, String, String) {
@@ -186,4 +187,52 @@ fn the_client_library_goes_on_after_cuts() {
     let (status, printed, said) = listening.end();
     assert_eq!(status, 0, "{printed}{said}");
     assert!(printed.contains("committed 50 "), "{printed}");
+}
+
+/// Clients that come, do one transaction and leave, one after the other in each crowd.
+#[test]
+fn twenty_thousand_clients_that_left_take_no_memory_and_nobody_waits_for_them() {
+    const CROWDS: u64 = 4;
+    const CLIENTS: u64 = 20_000;
+    let folder = Folder::with(&[]);
+    let options =
+        format!("--connections {CLIENTS} --stall-after 60s --events events.jsonl --quiet");
+    let listening = Listening::start(&folder, &options);
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_nanos();
+    std::thread::scope(|scope| {
+        for crowd in 0..CROWDS {
+            let listening = &listening;
+            scope.spawn(move || {
+                for number in 1..=CLIENTS / CROWDS {
+                    let times: Vec<u128> = (0..6).map(|_| now()).collect();
+                    let (last, next) = (number - 1, number);
+                    let last = if last == 0 { "null".to_owned() } else { last.to_string() };
+                    let message = format!(
+                        "{{\"isolde\":\"trace 1\",\"client\":\"{crowd}-{number}\"}}\n\
+                         {{\"txn\":1,\"read\":[{},{}],\"rows\":[[\"t\",{crowd},{last}]]}}\n\
+                         {{\"txn\":1,\"write\":[{},{}],\"rows\":[[\"t\",{crowd},{next}]]}}\n\
+                         {{\"txn\":1,\"commit\":[{},{}]}}\n{{\"bye\":true}}\n",
+                        times[0], times[1], times[2], times[3], times[4], times[5]
+                    );
+                    let answers = listening.send(message.as_bytes());
+                    assert!(answers.ends_with("{\"taken\":5}\n"), "{answers}");
+                }
+            });
+        }
+    });
+    let (status, printed, said) = listening.end();
+    assert_eq!(status, 0, "{printed}{said}");
+    assert!(printed.contains("committed 20000 "), "{printed}");
+    assert!(printed.contains("clients 0 of 20000\n"), "{printed}");
+    assert!(!printed.contains("stalled"), "{printed}");
+    let events = folder.read("events.jsonl");
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let number = |event: &Value, name: &str| event[name].as_f64().expect("a number");
+    // The first quarter fills what is kept of names and buffers.
+    let settled: Vec<Value> = events.filter(|event| number(event, "clients") >= 5000.0).collect();
+    let memory = settled.iter().map(|event| number(event, "memory_bytes"));
+    let (least, most) = (memory.clone().fold(f64::MAX, f64::min), memory.fold(0.0, f64::max));
+    assert!(most < 1.2 * least + 4e6, "{least} to {most} bytes");
+    let lag = settled.iter().map(|event| number(event, "lag_seconds")).fold(0.0, f64::max);
+    assert!(lag < 10.0, "{lag} s behind");
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Workload`] has a [`Client`] for each session. A client plans one transaction
 //! after another; its plans depend on the parameters, the seed and its number alone, and
-//! for compare-and-sets and conditions on what it last saw. Values are unique: no two writes of a run
+//! for compare-and-sets and conditions on what it last saw. Values are unique, but for amounts: no two writes of a run
 //! write the same one. Keys may be short-lived: then a client moves on to new keys after
 //! a number of transactions, and all clients do so at about the same time.
 //!
@@ -12,8 +12,10 @@
 //! | `mini.rs` | mini-transactions |
 //! | `applications.rs` | banks, orders, auctions, messages |
 //! | `rows.rs` | rows that come and go, ranges, compare-and-sets |
+//! | `balances.rs` | applications with the amounts that they compute |
 
 pub(crate) mod applications;
+mod balances;
 pub(crate) mod mini;
 mod rows;
 
@@ -23,6 +25,7 @@ use crate::plan::{Action, Intent, Planner};
 use crate::random::Random;
 use crate::request::{Answer, BLOCK, Filter, Request, RequestKind};
 use rows::RowPlanner;
+use std::borrow::Cow;
 
 /// What a run asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -221,6 +224,17 @@ impl Client {
             Request::Insert { key, value } => Request::Write { key, value },
             ref other => other.clone(),
         };
+    }
+
+    /// The request of this place of the plan as it is to be sent: some write what follows from
+    /// the answers before it.
+    pub fn settled<'a>(&self, place: usize, planned: &'a Request) -> Cow<'a, Request> {
+        if let (Plans::Rows(planner), &Request::Write { key, .. }) = (&self.plans, planned)
+            && let Some(value) = planner.value(place, key)
+        {
+            return Cow::Owned(Request::Write { key, value });
+        }
+        Cow::Borrowed(planned)
     }
 
     /// Takes note of an answer.

@@ -1,6 +1,7 @@
 //! Workloads of rows: ranges, inserts and deletes, updates by range, compare-and-sets.
 
 use super::Values;
+use super::balances::Balances;
 use crate::keys::KeyChoice;
 use crate::parameters::{Parameters, Rows};
 use crate::random::Random;
@@ -25,6 +26,7 @@ pub(super) struct RowPlanner {
     read_share: f64,
     /// What the client last saw of each key, for compare-and-sets.
     seen: HashMap<u64, Option<u64>>,
+    balances: Balances,
 }
 
 impl RowPlanner {
@@ -35,6 +37,7 @@ impl RowPlanner {
             operations: parameters.operations,
             read_share: parameters.read_share,
             seen: HashMap::new(),
+            balances: Balances::default(),
         }
     }
 
@@ -79,6 +82,9 @@ impl RowPlanner {
             }
             Rows::Predicates { share, .. } => self.predicates(share, random, values, requests),
             Rows::Phantoms => phantoms(random, values, requests),
+            Rows::Balances(application) => {
+                self.balances.plan(application, &self.choice, random, requests);
+            }
             Rows::CompareAndSet => {
                 let key = self.key(random);
                 let expected = self.seen.get(&key).copied();
@@ -164,9 +170,16 @@ impl RowPlanner {
         matches!(self.rows, Rows::Predicates { .. } | Rows::Phantoms)
     }
 
+    /// What the write of this place of the plan writes, if that follows from answers.
+    pub(super) fn value(&self, place: usize, key: u64) -> Option<u64> {
+        matches!(self.rows, Rows::Balances(_)).then(|| self.balances.value(place, key))?
+    }
+
     pub(super) fn saw(&mut self, request: &Request, answer: &Answer) {
-        if self.rows != Rows::CompareAndSet {
-            return;
+        match self.rows {
+            Rows::Balances(_) => return self.balances.saw(request, answer),
+            Rows::CompareAndSet => {}
+            _ => return,
         }
         match (request, answer) {
             (Request::Read { key }, Answer::Value(value)) => {

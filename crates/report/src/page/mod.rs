@@ -359,7 +359,7 @@ impl<'a> Sessions<'a> {
                 let range = self.history.session_range(session);
                 range.start.checked_add(place).filter(|txn| range.contains(txn)).map(TxnId)
             });
-            let mut named = ids.filter(|&txn| self.history.txn_name(txn) == it.name);
+            let mut named = ids.filter(|&txn| self.history.readable_name(txn) == it.name);
             named.next()
         });
         found.collect()

@@ -184,6 +184,9 @@ fn wrong_frames_are_refused_with_their_place() {
     let many = event(4, &[0xff, 0xff, 3, 0, 0]);
     let message = "frame 2: expected that many rows, found too few bytes for 65535";
     assert_eq!(error_of(&frames(&[HELLO, &many])), message);
+    let long = [&[1, 0x80, 2][..], &[b'x'; 256]].concat();
+    let message = "frame 2: expected a name of at most 255 bytes, found 256";
+    assert_eq!(error_of(&frames(&[HELLO, &long])), message);
     let mut endless = BINARY_HEAD.to_vec();
     endless.extend_from_slice(&u32::MAX.to_le_bytes());
     assert!(error_of(&endless).starts_with("frame 1: expected a frame of 1 to"));

@@ -3,16 +3,17 @@
 use std::fmt::Write;
 
 /// Bars of one colour.
-pub(super) struct Series {
-    pub(super) name: &'static str,
-    pub(super) figures: Vec<f64>,
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) figures: Vec<f64>,
 }
 
 /// A plot of some series over the same groups.
-pub(super) struct Plot {
+pub(crate) struct Plot {
     unit: &'static str,
+    scale: Scale,
     groups: Vec<String>,
-    pub(super) series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
 }
 
 const COLOURS: [&str; 3] = ["#3b6ea5", "#c9792b", "#5a8f4e"];
@@ -22,22 +23,28 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 60.0;
 const BOTTOM: f64 = 250.0;
 const TOP: f64 = 30.0;
-/// The smallest figure that is shown, in seconds; a decade is one tenth of the scale to the next.
-const LEAST: f64 = 0.01;
-const DECADES: f64 = 5.0;
+
+/// Which figures can be told apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Scale {
+    /// The smallest figure that is shown.
+    pub(crate) least: f64,
+    /// How many times ten it is to the largest.
+    pub(crate) decades: i32,
+}
 
 impl Plot {
-    pub(super) fn new(unit: &'static str, groups: &[&str]) -> Plot {
+    pub(crate) fn new(unit: &'static str, scale: Scale, groups: &[&str]) -> Plot {
         let groups = groups.iter().map(|&group| group.to_owned()).collect();
-        Plot { unit, groups, series: Vec::new() }
+        Plot { unit, scale, groups, series: Vec::new() }
     }
 
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
         );
-        self.scale(&mut out);
+        self.lines(&mut out);
         #[expect(clippy::cast_precision_loss, reason = "a few groups")]
         let group_width = (WIDTH - LEFT - 20.0) / self.groups.len().max(1) as f64;
         #[expect(clippy::cast_precision_loss, reason = "a few series")]
@@ -47,12 +54,12 @@ impl Plot {
             let mut at = left;
             for (series, colour) in self.series.iter().zip(COLOURS) {
                 let figure = series.figures.get(place).copied().unwrap_or(0.0);
-                let top = height(figure);
+                let top = self.scale.height(figure);
                 let (width, tall) = (bar_width - 2.0, BOTTOM - top);
                 add(
                     &mut out,
                     format_args!(
-                        "<rect x=\"{at:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{tall:.1}\" fill=\"{colour}\"><title>{}, {group}: {figure:.2} s</title></rect>",
+                        "<rect x=\"{at:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{tall:.1}\" fill=\"{colour}\"><title>{}, {group}: {figure}</title></rect>",
                         series.name
                     ),
                 );
@@ -92,16 +99,12 @@ impl Plot {
         out
     }
 
-    fn scale(&self, out: &mut String) {
-        for (label, figure) in [
-            ("0.01", 0.01),
-            ("0.1", 0.1),
-            ("1", 1.0),
-            ("10", 10.0),
-            ("100", 100.0),
-            ("1000", 1000.0),
-        ] {
-            let y = height(figure);
+    fn lines(&self, out: &mut String) {
+        for decade in 0..=self.scale.decades {
+            let label = self.scale.least * 10f64.powi(decade);
+            let label = format!("{label:.5}");
+            let label = label.trim_end_matches('0').trim_end_matches('.');
+            let y = self.scale.height(self.scale.least * 10f64.powi(decade));
             let right = WIDTH - 20.0;
             add(
                 out,
@@ -122,10 +125,12 @@ impl Plot {
     }
 }
 
-/// How far down a figure's bar begins.
-fn height(figure: f64) -> f64 {
-    let decades = (figure.max(LEAST) / LEAST).log10();
-    BOTTOM - (BOTTOM - TOP) * (decades / DECADES).min(1.0)
+impl Scale {
+    /// How far down a figure's bar begins.
+    fn height(self, figure: f64) -> f64 {
+        let decades = (figure.max(self.least) / self.least).log10();
+        BOTTOM - (BOTTOM - TOP) * (decades / f64::from(self.decades)).min(1.0)
+    }
 }
 
 fn add(out: &mut String, line: std::fmt::Arguments<'_>) {

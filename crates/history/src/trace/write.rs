@@ -1,16 +1,20 @@
 //! Messages as lines of JSON, for files.
 
 use super::{Kind, Row, Scalar, VERSION};
-use isolde_history::{Interval, NEVER};
+use crate::history::{Interval, NEVER};
 use std::io::Write;
 
 /// The head of a file.
-pub(in super::super) fn head() -> String {
+pub fn head() -> String {
     format!("{{\"isolde\":\"trace {VERSION}\"}}\n")
 }
 
-/// An event as a line.
-pub(in super::super) fn event(
+/// Bytes after which the rows of an event go on in another line: frames say in fewer bytes
+/// what lines say in more, and nobody reads lines that are too long.
+const LINE_BYTES_FULL: usize = 1 << 18;
+
+/// An event as a line, or as several if it has many rows.
+pub fn event(
     out: &mut Vec<u8>,
     client: &str,
     txn: u64,
@@ -18,16 +22,17 @@ pub(in super::super) fn event(
     interval: Interval,
     rows: &[Row<'_>],
 ) {
-    let word = Kind::ALL.iter().find(|known| known.1 == kind).expect("all are listed").0;
-    out.extend_from_slice(b"{\"client\":");
-    text(out, client);
-    push(out, format_args!(",\"txn\":{txn},\"{word}\":[{},", interval.invoked));
-    match interval.completed {
-        NEVER => out.extend_from_slice(b"null]"),
-        completed => push(out, format_args!("{completed}]")),
-    }
+    let mut start = out.len();
+    begin_event(out, client, txn, kind, interval);
     for (place, row) in rows.iter().enumerate() {
-        out.extend_from_slice(if place == 0 { b",\"rows\":[[" } else { b",[" });
+        let is_full = out.len() - start > LINE_BYTES_FULL;
+        if place > 0 && is_full {
+            out.extend_from_slice(b"]}\n");
+            start = out.len();
+            begin_event(out, client, txn, kind, interval);
+        }
+        let is_first = place == 0 || is_full;
+        out.extend_from_slice(if is_first { b",\"rows\":[[" } else { b",[" });
         text(out, row.table);
         out.push(b',');
         scalar(out, row.key);
@@ -42,8 +47,20 @@ pub(in super::super) fn event(
     out.extend_from_slice(if rows.is_empty() { b"}\n" } else { b"]}\n" });
 }
 
+/// Everything of an event but its rows.
+fn begin_event(out: &mut Vec<u8>, client: &str, txn: u64, kind: Kind, interval: Interval) {
+    let word = Kind::ALL.iter().find(|known| known.1 == kind).expect("all are listed").0;
+    out.extend_from_slice(b"{\"client\":");
+    text(out, client);
+    push(out, format_args!(",\"txn\":{txn},\"{word}\":[{},", interval.invoked));
+    match interval.completed {
+        NEVER => out.extend_from_slice(b"null]"),
+        completed => push(out, format_args!("{completed}]")),
+    }
+}
+
 /// The end of a client as a line.
-pub(in super::super) fn bye(out: &mut Vec<u8>, client: &str) {
+pub fn bye(out: &mut Vec<u8>, client: &str) {
     out.extend_from_slice(b"{\"client\":");
     text(out, client);
     out.extend_from_slice(b",\"bye\":true}\n");

@@ -1,7 +1,7 @@
 //! A line of JSON as a message.
 
 use super::{Hello, Kind, ROWS_MAX, Row, Scalar, Sink, Unit, VERSION};
-use isolde_history::excerpt;
+use crate::error::excerpt;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -69,7 +69,8 @@ impl Reader {
             return Ok(());
         }
         let line: Line<'_> = serde_json::from_slice(bytes).map_err(|error| {
-            format!("expected a message of a trace, found {}: {error}", excerpt(bytes))
+            let why = shown(&error.to_string());
+            format!("expected a message of a trace, found {}: {why}", excerpt(bytes))
         })?;
         let Some(unit) = self.unit else { return self.hello(&line, bytes, sink) };
         let unexpected = || format!("expected a message of a trace, found {}", excerpt(bytes));
@@ -113,8 +114,9 @@ impl Reader {
         }
         let unit = line.unit.as_deref().unwrap_or("ns");
         let known = Unit::ALL.iter().find(|(name, _)| *name == unit);
-        let (_, unit) =
-            known.ok_or_else(|| format!("expected a unit (ns, us, ms, s), found `{unit}`"))?;
+        let (_, unit) = known.ok_or_else(|| {
+            format!("expected a unit (ns, us, ms, s), found {}", excerpt(unit.as_bytes()))
+        })?;
         let client = line.client.as_ref().map(|name| name.0.as_ref());
         let (token, resume) = (line.token.as_deref(), line.resume.as_deref());
         sink.hello(Hello { client, token, resume })?;
@@ -124,6 +126,18 @@ impl Reader {
         self.unit = Some(*unit);
         Ok(())
     }
+}
+
+/// What a reader of JSON complains of, which repeats what it found, whatever that is: as much
+/// of it as fits on a line, and nothing that a terminal would take for a command.
+fn shown(complaint: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let printable = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    let mut shown: String = complaint.chars().take(CHARACTERS_MAX).map(printable).collect();
+    if complaint.chars().nth(CHARACTERS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// A text, or a number as its text.

@@ -6,59 +6,72 @@
 
 mod binary;
 mod json;
-pub(super) mod write;
+pub mod write;
 
-use isolde_history::{Interval, NEVER, Time};
+use crate::history::{Interval, NEVER, Time};
 
 /// How long one message may be.
-pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Rows of one message.
-pub(super) const ROWS_MAX: usize = 1 << 16;
+const ROWS_MAX: usize = 1 << 16;
 /// How a stream of frames begins.
 const BINARY_HEAD: &[u8; 8] = b"ISOLDET1";
 /// The version of both.
-pub(super) const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 
 /// Whether a file begins like a trace.
-pub(super) fn is_trace(head: &[u8]) -> bool {
+pub fn is_trace(head: &[u8]) -> bool {
     let line = head.trim_ascii_start();
     head.starts_with(BINARY_HEAD) || line.starts_with(b"{\"isolde\"")
 }
 
 /// A key, a value or the name of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scalar<'a> {
+pub enum Scalar<'a> {
     /// Nothing is there.
     Absent,
+    /// A whole number.
     Integer(i64),
+    /// A text, or anything else as it was written.
     Text(&'a str),
 }
 
 /// What an operation saw or left in a row, or in one column of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Row<'a> {
-    pub(super) table: &'a str,
-    pub(super) key: Scalar<'a>,
-    pub(super) column: Option<&'a str>,
-    pub(super) value: Scalar<'a>,
+pub struct Row<'a> {
+    /// The table's name.
+    pub table: &'a str,
+    /// Which row of the table.
+    pub key: Scalar<'a>,
+    /// Which column of the row, if it is not all of it.
+    pub column: Option<&'a str>,
+    /// What is there.
+    pub value: Scalar<'a>,
 }
 
 /// What can happen in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// It began.
     Begin,
+    /// A read, and what it saw.
     Read,
+    /// A read that locks what it reads against writers.
     LockingRead,
+    /// A write, and what is there now.
     Write,
+    /// The commit was confirmed.
     Commit,
+    /// It has no effect.
     Abort,
+    /// The commit was sent and not answered.
     Lost,
 }
 
 impl Kind {
     /// As messages call them; the binary number of each is its place here and
     /// [`binary::EVENTS`].
-    pub(super) const ALL: [(&'static str, Kind); 7] = [
+    pub const ALL: [(&'static str, Kind); 7] = [
         ("begin", Kind::Begin),
         ("read", Kind::Read),
         ("lock", Kind::LockingRead),
@@ -75,15 +88,17 @@ impl Kind {
 
 /// The first message of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hello<'a> {
-    pub(super) client: Option<&'a str>,
-    pub(super) token: Option<&'a str>,
+pub struct Hello<'a> {
+    /// The client of messages that name none.
+    pub client: Option<&'a str>,
+    /// What the listener may ask for.
+    pub token: Option<&'a str>,
     /// The identity by which the stream may go on in another connection.
-    pub(super) resume: Option<&'a str>,
+    pub resume: Option<&'a str>,
 }
 
 /// Who is told what a stream says. What it refuses ends the stream.
-pub(super) trait Sink {
+pub trait Sink {
     /// The stream begins.
     fn hello(&mut self, hello: Hello<'_>) -> Result<(), String>;
 
@@ -109,8 +124,10 @@ pub(super) trait Sink {
 
 /// How a stream is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// Lines of JSON.
     Json,
+    /// Binary frames.
     Binary,
 }
 
@@ -136,7 +153,7 @@ impl Unit {
 }
 
 /// Reads a stream. After an error it reads no more.
-pub(super) struct Decoder {
+pub struct Decoder {
     form: Option<Form>,
     /// A message that is not whole yet.
     pending: Vec<u8>,
@@ -146,7 +163,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new() -> Decoder {
+    /// One that has read nothing.
+    pub fn new() -> Decoder {
         Decoder {
             form: None,
             pending: Vec::new(),
@@ -157,23 +175,23 @@ impl Decoder {
     }
 
     /// How the stream is written, once that is known.
-    pub(super) fn form(&self) -> Option<Form> {
+    pub fn form(&self) -> Option<Form> {
         self.form
     }
 
     /// Messages that the sink has taken.
-    pub(super) fn messages(&self) -> u64 {
+    pub fn messages(&self) -> u64 {
         self.messages
     }
 
     /// Whether a message has begun and not ended.
-    pub(super) fn is_inside(&self) -> bool {
+    pub fn is_inside(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Takes the bytes that have arrived. The error says which message is wrong, what was
     /// expected and what was found.
-    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
+    pub fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
         if self.pending.is_empty() {
             let taken = self.take_whole(bytes, sink)?;
             self.pending.extend_from_slice(&bytes[taken..]);

@@ -1,7 +1,7 @@
 //! A binary frame as a message.
 
 use super::{Hello, Kind, MESSAGE_BYTES_MAX, ROWS_MAX, Row, Scalar, Sink, Unit};
-use isolde_history::NEVER;
+use crate::history::NEVER;
 
 /// Kinds of frames before, after and among the events.
 const HELLO: u8 = 0;
@@ -14,6 +14,9 @@ const BYE: u8 = 11;
 
 /// Names of tables and columns in one stream.
 const NAMES_MAX: usize = 1 << 16;
+/// How long each of them may be. A row names them by number, so a long one would be a thousand
+/// times as long where rows are written out.
+const NAME_BYTES_MAX: usize = 255;
 /// Clients in one stream.
 const CLIENTS_MAX: usize = 1 << 16;
 
@@ -85,7 +88,14 @@ impl Reader {
         if self.names.len() == NAMES_MAX {
             return Err(format!("expected at most {NAMES_MAX} names"));
         }
-        self.names.push(frame.text()?.to_owned());
+        let name = frame.text()?;
+        if name.len() > NAME_BYTES_MAX {
+            let length = name.len();
+            return Err(format!(
+                "expected a name of at most {NAME_BYTES_MAX} bytes, found {length}"
+            ));
+        }
+        self.names.push(name.to_owned());
         Ok(())
     }
 
