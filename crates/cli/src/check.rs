@@ -351,8 +351,7 @@ fn checked(
         options(arguments),
     );
     let given = options(arguments).sources.given && history.has_evidence();
-    let is_refuted = arguments.claims && !report.refuted.is_empty();
-    let status = if is_refuted { Status::Violated } else { status_of(&decided, arguments) };
+    let status = with_claims(status_of(&decided, arguments), &report, arguments);
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.
         drop(index);
@@ -484,6 +483,14 @@ pub(crate) fn for_a_shell(word: &str) -> String {
         return format!("$'{}'", escaped.collect::<String>());
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The same, or worse if claims matter and one is refuted.
+fn with_claims(status: Status, report: &Report, arguments: &Arguments) -> Status {
+    if arguments.claims && !report.refuted.is_empty() {
+        return Status::Violated.max(status);
+    }
+    status
 }
 
 fn status_of(decided: &[Decided], arguments: &Arguments) -> Status {
