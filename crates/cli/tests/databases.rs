@@ -426,7 +426,7 @@ fn a_watch_of_postgresql_is_clean_at_each_level_also_with_faults() {
     let (status, printed) = watch(&folder, &format!("postgres {options} {workload}"));
     assert_eq!(status, 1, "{printed}");
     assert!(printed.contains("lost-update "), "{printed}");
-    std::fs::remove_dir_all(folder.0.join("out")).expect("what was found");
+    fs::remove_dir_all(folder.0.join("out")).expect("what was found");
     assert_eq!(folder.entries(), Vec::<String>::new());
 }
 
@@ -437,11 +437,12 @@ fn a_run_of_postgresql_with_changes_by_condition_is_clean_again_from_its_log() {
     }
     let folder = Folder::new("watch-log");
     for level in ["read-committed", "repeatable-read", "serializable"] {
-        let options = "--preset predicate-deletes --keys 30 --duration 4s --log run.log";
+        let options =
+            format!("--preset predicate-deletes --keys 30 --duration 4s --log {level}.log");
         let (status, printed) = watch(&folder, &format!("postgres --isolation {level} {options}"));
         assert_eq!(status, 0, "{printed}");
         let (status, printed) =
-            watch(&folder, &format!("--from run.log --profile postgres/{level}"));
+            watch(&folder, &format!("--from {level}.log --profile postgres/{level}"));
         assert_eq!(status, 0, "{printed}");
     }
 }

@@ -109,7 +109,7 @@ fn no_profile_accuses_a_store_that_does_what_it_promises() {
 }
 
 /// How many rows can be played, and how many different profiles these are.
-const PLAYED: (usize, usize) = (56, 24);
+const PLAYED: (usize, usize) = (64, 30);
 
 const SMALL: Parameters = Parameters {
     sessions: 8,

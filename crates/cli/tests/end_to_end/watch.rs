@@ -346,18 +346,22 @@ fn a_full_memory_is_said_and_ends_nothing() {
 #[test]
 fn a_run_with_changes_by_condition_is_clean_again_from_its_log() {
     let folder = Folder::with(&[]);
-    for (target, profile) in [
+    for (number, (target, profile)) in [
         ("sqlite", "sqlite/serializable"),
         ("sim://snapshot-isolation", "sim/snapshot-isolation"),
         ("sim://serializable", "sim/serializable"),
         ("sim://read-committed", "sim/read-committed"),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let log = format!("{number}.log");
         let run = folder.isolde(&format!(
-            "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log run.log \
+            "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log {log} \
              --quiet"
         ));
         assert_eq!(run.status, 0, "{target}: {run:?}");
-        let again = folder.isolde(&format!("watch --from run.log --profile {profile} --quiet"));
+        let again = folder.isolde(&format!("watch --from {log} --profile {profile} --quiet"));
         assert_eq!(again.status, 0, "{target}: {again:?}");
         assert!(again.stdout.contains("committed 1000 "), "{target}: {again:?}");
     }
