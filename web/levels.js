@@ -84,6 +84,10 @@ function showRemarks() {
       : 'The serialization order that came with the history does not explain it'));
     if (!order.explains) box.append(make('pre', {}, order.explanation));
   }
+  for (const conflict of data.conflicts || []) {
+    const [one, other] = conflict.between;
+    box.append(make('h3', {}, `Told by the database, and contradictory: ${one} and ${other}`), make('pre', {}, conflict.explanation));
+  }
   for (const note of data.notes || []) {
     const example = note.example ? `Such as: ${note.example}. ` : '';
     box.append(make('p', { class: 'note' }, make('b', {}, `${note.meaning}. `), example, note.advice));

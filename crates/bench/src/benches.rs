@@ -51,9 +51,12 @@ fn collect(folder: &Path, name: &str, figures: &mut Vec<Figure>) -> Result<(), S
 /// the user, if what it needs is not there.
 pub(crate) fn instructions() -> Result<Option<Vec<Figure>>, String> {
     let runner = std::env::var_os("GUNGRAUN_RUNNER").map(PathBuf::from);
-    for (name, place) in [("valgrind", None), ("gungraun-runner", runner)] {
+    for (name, place, from) in [
+        ("valgrind", None, "a package of most systems"),
+        ("gungraun-runner", runner, "cargo install gungraun-runner@0.20.0"),
+    ] {
         if place.is_none() && !in_path(name) {
-            say(&format!("skipped: instructions are not counted, no {name} in the path"));
+            say(&format!("skipped: instructions are not counted, no {name} in the path ({from})"));
             return Ok(None);
         }
     }

@@ -101,16 +101,23 @@ fn every_check_of_the_white_box_page_is_satisfied() {
 }
 
 #[test]
-fn every_stream_of_the_online_page_is_verified() {
-    let bench = Path::new(env!("CARGO_BIN_EXE_isolde-bench"));
-    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("online.md");
+fn every_stream_of_the_page_about_watching_is_verified() {
+    let bench = Path::new(BENCH);
+    let Some(isolde) = isolde() else { return };
+    let folder = empty_folder("watch");
+    let page = folder.join("page.md");
     let status = Command::new(bench)
-        .args(["online", "--txns", "20000", "--output"])
+        .args(["watch", "--scale", "500", "--runs", "1", "--part", "speed", "--part", "growth"])
+        .arg("--isolde")
+        .arg(&isolde)
+        .arg("--images")
+        .arg(&folder)
+        .arg("--output")
         .arg(&page)
         .status()
         .expect("a program");
-    assert!(status.success(), "{status}");
+    assert!(status.success(), "{status}; is isolde-cli built from the same tree?");
     let text = fs::read_to_string(&page).expect("the page");
-    // Headers, three sizes, three profiles.
-    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 3 + 3);
+    // Headers, two profiles, four sizes.
+    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 2 + 4, "{text}");
 }

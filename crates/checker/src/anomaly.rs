@@ -414,9 +414,10 @@ fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<A
             }
             let predicate = history.predicate(op);
             for row in &predicate.rows {
-                let versions = index.versions_of(row.key).iter();
-                let written = || versions.clone().filter(|version| version.value == row.value);
-                let mut origins: Vec<Option<OpId>> = written().map(|it| Some(it.op())).collect();
+                let versions = index.versions_of(row.key);
+                let first = versions.partition_point(|version| version.value < row.value);
+                let written = versions[first..].iter().take_while(|it| it.value == row.value);
+                let mut origins: Vec<Option<OpId>> = written.map(|it| Some(it.op())).collect();
                 origins.extend((history.initial(row.key) == row.value).then_some(None));
                 // If the value repeats, every version that it may be has to contradict.
                 let wrong = |&write: &Option<OpId>| contradicts(history, predicate, row, write);

@@ -16,7 +16,8 @@ use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_certificate::Node;
-use isolde_history::{Candidates, History, Index, OpKind};
+use isolde_history::{Candidates, History, Index, OpKind, TxnId};
+use std::sync::OnceLock;
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
 pub struct Limits<'a> {
@@ -88,6 +89,8 @@ pub struct Check<'a> {
     deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
     is_one_way: bool,
+    /// The given serialization order, if it shows serializability; found when it is asked for.
+    serial: OnceLock<Option<Vec<TxnId>>>,
 }
 
 /// From so many transactions on, parallel snapshot isolation is asked for only if
@@ -147,6 +150,7 @@ impl<'a> Check<'a> {
             verdicts: Vec::new(),
             deciding: Vec::new(),
             is_one_way: false,
+            serial: OnceLock::new(),
         }
     }
 
@@ -306,13 +310,13 @@ impl<'a> Check<'a> {
     /// Whether the serialization order that the database gave shows a level, without a search.
     fn shown_by_given_order(&mut self, level: Level) -> Option<Verdict> {
         self.history.orders().total.as_ref()?;
+        let serial = self.serial.get_or_init(|| given::shown(self.history, self.index));
         if level == Level::Serializable {
-            let order = given::shown(self.history, self.index)?;
-            return Some(Verdict::Satisfied(Satisfied::Order(order)));
+            return serial.clone().map(|order| Verdict::Satisfied(Satisfied::Order(order)));
         }
         let is_implied = level.stronger_than().contains(&Level::Serializable)
             && !self.deciding.contains(&Level::Serializable);
-        let holds = is_implied && given::shown(self.history, self.index).is_some();
+        let holds = is_implied && serial.is_some();
         (holds && matches!(self.decide(Level::Serializable), Verdict::Satisfied(_)))
             .then_some(Verdict::Satisfied(Satisfied::Implied(Level::Serializable)))
     }

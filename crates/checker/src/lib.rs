@@ -31,7 +31,7 @@ pub use anomaly::{
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
 pub use explain::{Explanation, Progress, explain, shrink};
-pub use given::{Axiom, Clash, Contradiction, replay, timestamps};
+pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

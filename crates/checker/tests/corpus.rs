@@ -82,6 +82,26 @@ fn every_anomaly_is_shown_by_a_history_of_the_anomalies() {
 }
 
 #[test]
+fn claims_are_refuted_as_the_corpus_says_and_no_others() {
+    for Entry { name, text, history, .. } in corpus() {
+        if !name.starts_with("claims/") {
+            continue;
+        }
+        let index = Index::new(&history);
+        let mut found: Vec<String> = Vec::new();
+        let is_refuted = matches!(isolde::replay(&history, &index), Some(Some(_)));
+        found.extend(is_refuted.then(|| "serialization-order".to_owned()));
+        let clashes = isolde::timestamps(&history, &index).unwrap_or_default();
+        found.extend((!clashes.is_empty()).then(|| "timestamps".to_owned()));
+        let conflicts = isolde::conflicts(&history, &index).into_iter();
+        found.extend(conflicts.map(|conflict| conflict.sources().join(" against ")));
+        let expected: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# refuted ")).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
 fn every_history_has_a_header_with_a_story() {
     let is_complete = |text: &str| {
         let mut lines = text.lines();

@@ -61,6 +61,10 @@ pub(crate) struct Arguments {
     /// is hard, or never. Verdicts are the same, times differ
     #[arg(long, value_enum, value_name = "WHEN", default_value = "when-hard")]
     saturate: SaturateWhen,
+    /// Fail also if something that the database told about itself is refuted: its serialization
+    /// order, its timestamps, or two things that contradict each other
+    #[arg(long)]
+    claims: bool,
     /// What an undecided level means for the exit status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
@@ -347,7 +351,8 @@ fn checked(
         options(arguments),
     );
     let given = options(arguments).sources.given && history.has_evidence();
-    let status = status_of(&decided, arguments);
+    let is_refuted = arguments.claims && !report.refuted.is_empty();
+    let status = if is_refuted { Status::Violated } else { status_of(&decided, arguments) };
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.
         drop(index);
@@ -370,6 +375,9 @@ pub(crate) fn without_given(
     (limits, options): (&Limits<'_>, Options),
     report: &mut Report,
 ) {
+    if !decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Violated(_))) {
+        return;
+    }
     let history = history.without_version_orders();
     let index = Index::new(&history);
     let mut check = Check::new(&history, &index, limits).with_options(options);

@@ -16,7 +16,7 @@ use isolde::elle::{
 };
 use isolde::{Anomaly, AnomalyKind};
 use isolde_history::{History, Index, OpId, ReadError};
-use isolde_report::{Prose, explain, to_json};
+use isolde_report::{Prose, explain, tell, to_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -309,9 +309,7 @@ fn of_jepsen(
     let prose = Prose::new(history, &index, name);
     let mut explained: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for problem in &problems {
-        let places = problem.ops.iter().map(|&op| prose.at(op));
-        let words: Vec<String> = std::iter::once(problem.text.clone()).chain(places).collect();
-        explained.entry(problem.name).or_default().push(words.join(" "));
+        explained.entry(problem.name).or_default().push(tell(&prose, problem));
     }
     explain_all(&prose, &anomalies, AnomalyKind::name, &mut explained);
     let counts = counts.into_iter().map(|(what, count)| (format!("{what}-count"), json!(count)));
@@ -319,7 +317,7 @@ fn of_jepsen(
 }
 
 fn misfit(name: &str, history: &History, op: OpId, expected: &str) -> Failure {
-    let txn = history.txn_name(history.txn_of(op));
+    let txn = history.readable_name(history.txn_of(op));
     let message = format!("expected {expected}, found others in {txn}");
     ReadError::new(name, message).hint("is it another model?").into()
 }

@@ -12,6 +12,7 @@ mod exit;
 mod explain;
 mod formats;
 mod generate;
+mod heap;
 mod http;
 mod input;
 mod limits;
@@ -119,6 +120,7 @@ isolde tells which isolation levels a database really gave its clients.
 ";
 
 fn main() -> ExitCode {
+    heap::return_large_arrays();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -138,7 +140,6 @@ fn main() -> ExitCode {
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
-
         Some(Command::Watch(arguments)) => watch::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Report(arguments)) => report::run(&arguments),

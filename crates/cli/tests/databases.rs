@@ -214,6 +214,45 @@ fn postgresql_shows_anomalies_that_only_conditions_see() {
     }
 }
 
+/// Who reads the verdicts alone must not take them for those of a white box.
+#[test]
+fn a_white_box_that_was_lost_shows_beside_every_verdict() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("postgres-lost");
+    let run = "run postgres --isolation serializable --white-box --preset BlindW-RW --sessions 4 \
+               --duration 6s --fault restart --fault-every 1s --quiet --output out";
+    let output = folder.isolde(run).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let shown = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("serializable: ") && output.status.code() != Some(1), "{shown}");
+    assert!(text.lines().all(|line| line.contains(" (white box lost: ")), "{shown}");
+}
+
+/// Ranges and deletes without a white box: tombstones tell which deletes a range saw.
+#[test]
+fn postgresql_is_judged_by_ranges_that_show_tombstones() {
+    if !install::is_there(&POSTGRES) {
+        return;
+    }
+    let folder = Folder::new("postgres-tombstones");
+    for preset in ["Range-RQH", "Range-IDH"] {
+        let marked = format!("--deletes mark --preset {preset} {SHORT}");
+        let found = run(&folder, &format!("postgres --isolation serializable {marked}"));
+        assert_eq!(found.status, 0, "{}", found.shown);
+        assert_eq!(found.level("serializable"), "satisfied", "{}", found.shown);
+        let found = run(
+            &folder,
+            &format!(
+                "postgres --isolation read-committed --level serializable {marked} \
+                 --until-violation --duration 60s"
+            ),
+        );
+        assert_eq!(found.status, 1, "{}", found.shown);
+    }
+}
+
 /// Records a history of a server that stays, and asks it afterwards.
 fn recovered(folder: &Folder, address: &str, more: &str) -> (String, i32) {
     let found = run(folder, &format!("{address} --preset BlindW-RW {SHORT}"));

@@ -19,10 +19,8 @@ use isolde_history::{History, Index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{Size, every_history, history, random_history};
+use support::{Size, every_history, history, random_histories, random_history};
 
-/// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to try more.
-const RANDOM_HISTORIES: u64 = 5_000;
 /// One in so many of all small histories is tried.
 const ONE_IN: usize = 4;
 
@@ -115,13 +113,10 @@ fn engines_agree_on_small_histories() {
 
 #[test]
 fn engines_agree_on_random_histories() {
-    let count = std::env::var("ISOLDE_RANDOM_HISTORIES")
-        .ok()
-        .map_or(RANDOM_HISTORIES, |count| count.parse().expect("a number"));
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     let levels = strong(decided_levels());
     let mut compared = Compared::default();
-    for seed in 0..count {
+    for seed in 0..random_histories(5_000) {
         let text = random_history(seed, size);
         compared.compare(&text, &history(&text), &levels);
     }

@@ -168,24 +168,48 @@ fn a_slot_tells_of_the_past_and_what_is_missing_for_one_is_told() {
     let refused = recall(Some("absent")).expect_err("there is none").to_string();
     assert!(refused.contains("\"absent\" does not exist"), "{refused}");
     assert!(refused.contains("create it before the run"), "{refused}");
+    unusable_slots_are_told_apart(&at, &mut root, &|slot| {
+        recall(Some(slot)).expect_err("it cannot be read").to_string()
+    });
     for number in 1..8 {
         root.execute(create, &[&format!("full{number}")]).expect("a slot");
     }
     let refused = database.evidence().map(drop).expect_err("no slot is free").to_string();
     assert_eq!(
         refused,
-        "cannot follow the log: all replication slots are in use (53400); all replication slots \
-         are taken: raise max_replication_slots or drop one"
+        "cannot follow the log: all replication slots are in use (53400); drop one that nobody \
+         needs: SELECT slot_name FROM pg_replication_slots WHERE NOT active, then SELECT \
+         pg_drop_replication_slot('name'); or raise max_replication_slots and restart the server"
     );
     root.batch_execute("CREATE ROLE eve LOGIN; GRANT CREATE ON SCHEMA public TO eve").expect("eve");
     let limited = prepared(&at, "eve", "limited");
     let refused = limited.evidence().map(drop).expect_err("eve may not").to_string();
     assert!(
         refused
-            .ends_with("; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION"),
+            .ends_with("; the user needs the attribute REPLICATION, which a superuser gives by ALTER ROLE name REPLICATION"),
         "{refused}"
     );
     drop((session, limited));
+}
+
+/// Slots that are there and cannot be read: each says what to do.
+fn unusable_slots_are_told_apart(
+    at: &str,
+    root: &mut postgres::Client,
+    refused: &dyn Fn(&str) -> String,
+) {
+    let mut other = client(at, "postgres");
+    other
+        .execute("SELECT pg_create_logical_replication_slot('busy', 'test_decoding', true)", &[])
+        .expect("a slot");
+    let text = refused("busy");
+    assert!(text.contains("is active for PID") && text.contains("(55006)"), "{text}");
+    assert!(text.contains("SELECT pg_terminate_backend(active_pid)"), "{text}");
+    drop(other);
+    root.execute("SELECT pg_create_physical_replication_slot('physical')", &[]).expect("a slot");
+    let text = refused("physical");
+    assert!(text.contains("(55000); expected a logical slot: SELECT pg_create"), "{text}");
+    root.execute("SELECT pg_drop_replication_slot('physical')", &[]).expect("it was there");
 }
 
 #[test]

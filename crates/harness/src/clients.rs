@@ -22,6 +22,9 @@ pub fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
     if let Some(bug) = parameters.bug {
         bug.validate(parameters)?;
     }
+    if let TxnKind::Rows(_) = parameters.kind {
+        return crate::turns::generate(parameters);
+    }
     let lists = parameters.kind == TxnKind::ListAppend;
     let content = if lists { Content::Lists } else { Content::Registers };
     let faults = parameters.bug.map(|bug| Faults::new(bug, parameters.seed));

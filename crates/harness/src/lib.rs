@@ -37,6 +37,7 @@ mod recorder;
 mod request;
 mod simulated;
 mod store;
+mod turns;
 mod workload;
 
 pub use address::{Address, Host};
@@ -59,4 +60,4 @@ pub use preset::{PRESETS, Preset, preset};
 pub use recorder::{Log, SessionLog};
 pub use request::{Answer, BLOCK, Filter, Function, Request, RequestKind};
 pub use simulated::{BUGS, Bug, BugRow, Simulated};
-pub use workload::{Client, Workload};
+pub use workload::{Client, TOMBSTONES, Workload};

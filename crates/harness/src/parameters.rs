@@ -268,9 +268,9 @@ impl Parameters {
     /// Whether the simulated database has histories with these parameters.
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.validate_clients()?;
-        if let TxnKind::Rows(_) = self.kind {
-            let message = "expected a workload of registers or lists, found one of rows: drive \
-                           the simulated database with it instead, `isolde run sim://serializable`";
+        if let (TxnKind::Rows(_), Some(_)) = (self.kind, self.anomaly) {
+            let message = "expected a workload of registers or lists to add a fault to, found one \
+                           of rows: choose a bug of the simulated database instead";
             return Err(ParameterError::new(message));
         }
         if self.kind == TxnKind::ListAppend && !self.isolation.has_one_order() {

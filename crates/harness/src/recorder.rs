@@ -29,8 +29,17 @@ pub struct Log {
     start: Instant,
     /// `None` if nothing is written.
     file: Option<Mutex<LogFile>>,
+    /// Where it is written instead, if it has no file.
+    memory: Option<Memory>,
     sessions: AtomicU64,
     observer: Option<Arc<dyn Observer>>,
+}
+
+/// A log without a file or a clock: every look at the time is a microsecond later.
+#[derive(Default)]
+struct Memory {
+    lines: Mutex<Vec<u8>>,
+    looks: AtomicU64,
 }
 
 struct LogFile {
@@ -49,6 +58,7 @@ impl Log {
             path: path.to_owned(),
             start: Instant::now(),
             file: Some(Mutex::new(LogFile { file, length: 0, failed: None })),
+            memory: None,
             sessions: AtomicU64::new(0),
             observer: None,
         };
@@ -62,9 +72,22 @@ impl Log {
             path: PathBuf::new(),
             start: Instant::now(),
             file: None,
+            memory: None,
             sessions: AtomicU64::new(0),
             observer: None,
         }
+    }
+
+    /// A log in memory, the same for the same requests in the same order.
+    pub(crate) fn in_memory() -> Log {
+        let lines = Mutex::new(b"isolde-log 1\n".to_vec());
+        Log { memory: Some(Memory { lines, ..Memory::default() }), ..Log::unwritten() }
+    }
+
+    /// What was written into memory.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        let lines = self.memory.map(|memory| memory.lines.into_inner());
+        lines.map_or_else(Vec::new, |lines| lines.expect("nobody panics while writing"))
     }
 
     /// The same, with someone who looks on.
@@ -82,6 +105,9 @@ impl Log {
     /// Nanoseconds since it was created.
     #[inline]
     pub fn now(&self) -> Time {
+        if let Some(memory) = &self.memory {
+            return 1000 * memory.looks.fetch_add(1, Ordering::Relaxed).cast_signed();
+        }
         Time::try_from(self.start.elapsed().as_nanos()).unwrap_or(NEVER - 1)
     }
 
@@ -130,6 +156,10 @@ impl Log {
     }
 
     fn append(&self, lines: &[u8]) -> io::Result<()> {
+        if let Some(memory) = &self.memory {
+            let mut written = memory.lines.lock().expect("nobody panics while writing");
+            written.extend_from_slice(lines);
+        }
         let Some(file) = &self.file else { return Ok(()) };
         let mut guard = file.lock().expect("nobody panics while writing");
         let log = &mut *guard;

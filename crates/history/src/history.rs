@@ -403,6 +403,16 @@ impl History {
         )
     }
 
+    /// How to call a transaction in a text for people: its name, or its number if neither it
+    /// nor its session has a label. Files name transactions by [`History::txn_name`].
+    pub fn readable_name(&self, txn: TxnId) -> String {
+        let session = self.session_label(self.session_of(txn));
+        if self.txn_label(txn) == Value::NIL && session == Value::NIL {
+            return format!("#{}", txn.0 + 1);
+        }
+        self.txn_name(txn)
+    }
+
     /// Whether transactions have client-side times.
     pub fn has_times(&self) -> bool {
         !self.columns.invoked.is_empty()

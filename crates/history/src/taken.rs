@@ -15,10 +15,11 @@ impl History {
         let mut columns = self.columns.clone();
         for &(txn, outcome) in outcomes {
             let known = std::mem::replace(&mut columns.outcomes[txn.index()], outcome);
-            if let (Outcome::Unknown, Some(completed)) =
-                (known, columns.completed.get_mut(txn.index()))
-            {
-                *completed = NEVER;
+            if known == Outcome::Unknown {
+                // Nothing comes after what may never have ended, nor after its begin.
+                for times in [&mut columns.begun, &mut columns.completed] {
+                    times.get_mut(txn.index()).into_iter().for_each(|time| *time = NEVER);
+                }
             }
         }
         for &append in alone {

@@ -164,7 +164,7 @@ fn places_of(scenario: &Scenario, edge: &ScenarioEdge) -> String {
 }
 
 /// Places in one file as one: `file:3, 7`.
-fn joined<'a>(places: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn joined<'a>(places: impl Iterator<Item = &'a str>) -> String {
     let mut told = String::new();
     let mut file = "";
     let mut seen: Vec<&str> = Vec::new();
@@ -218,7 +218,10 @@ fn cast(scenario: &Scenario) -> Vec<String> {
 }
 
 fn about(txn: &ScenarioTxn) -> String {
-    let mut about = format!("session {}", txn.session);
+    let mut about = match txn.session.as_str() {
+        "nil" => "no session".to_owned(),
+        session => format!("session {session}"),
+    };
     if let Some(endpoint) = &txn.endpoint {
         about = format!("{about} at {endpoint}");
     }
@@ -256,7 +259,12 @@ fn did(op: &ScenarioOp) -> String {
             }
             format!("{verb} rows with {} and found {rows}", op.value)
         }
-        "call" => format!("did {key} {}", op.value),
+        "call" => match (key, op.value.as_str()) {
+            (":acquire", _) => "acquired the lock".to_owned(),
+            (":release", _) => "released the lock".to_owned(),
+            (_, "nil") => format!("did {key}"),
+            (_, value) => format!("did {key} {value}"),
+        },
         _ => format!("wrote {key} = {}", op.value),
     }
 }

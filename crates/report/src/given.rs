@@ -1,8 +1,12 @@
-//! What became of the serialization order that came with a history, in words.
+//! What became of what a database told about itself, in words.
 
+use crate::Decided;
 use crate::prose::Prose;
-use isolde::{Axiom, Clash, Contradiction, INITIAL, Options, replay, timestamps};
-use isolde_history::{History, Index, KeyId, TxnId};
+use isolde::{
+    Axiom, Clash, Conflict, Contradiction, INITIAL, Level, Options, Satisfied, Verdict, conflicts,
+    replay, timestamps,
+};
+use isolde_history::{History, Index, KeyId, OpId, Timestamp, TxnId};
 use serde::Serialize;
 
 /// What a database told that verdicts rest on, in words.
@@ -41,8 +45,21 @@ pub struct GivenOrderReport {
 }
 
 impl GivenOrderReport {
-    pub(crate) fn new(prose: &Prose<'_>, index: &Index) -> Option<GivenOrderReport> {
-        let Some(contradiction) = replay(prose.history, index)? else {
+    pub(crate) fn new(
+        prose: &Prose<'_>,
+        index: &Index,
+        decided: &[Decided],
+    ) -> Option<GivenOrderReport> {
+        let total = prose.history.orders().total.as_deref()?;
+        let is_shown = decided.iter().any(|(level, verdict, _)| match verdict {
+            Verdict::Satisfied(Satisfied::Order(order)) if *level == Level::Serializable => {
+                let counted = total.iter().filter(|&&txn| index.is_counted(txn));
+                order.iter().eq(counted)
+            }
+            _ => false,
+        });
+        let replayed = if is_shown { None } else { replay(prose.history, index)? };
+        let Some(contradiction) = replayed else {
             let (transactions, explanation) = (Vec::new(), String::new());
             return Some(GivenOrderReport { explains: true, transactions, explanation });
         };
@@ -83,6 +100,123 @@ impl TimestampsReport {
         });
         let failed: Vec<FailedAxiom> = failed.collect();
         Some(TimestampsReport { explains: failed.is_empty(), failed })
+    }
+}
+
+/// Two things that a database told, or one and what was read, that cannot both be true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConflictReport {
+    /// `timestamps`, `version-order`, `serialization-order`, `snapshot` or `read`.
+    pub between: [&'static str; 2],
+    /// The transactions that show it.
+    pub transactions: Vec<String>,
+    /// How, one sentence a line.
+    pub explanation: String,
+}
+
+impl ConflictReport {
+    pub(crate) fn all(prose: &Prose<'_>, index: &Index) -> Vec<ConflictReport> {
+        let report = |conflict: Conflict| {
+            let (txns, explanation) = parted(prose, conflict);
+            let transactions = txns.into_iter().map(|txn| prose.txn(txn)).collect();
+            ConflictReport { between: conflict.sources(), transactions, explanation }
+        };
+        conflicts(prose.history, index).into_iter().map(report).collect()
+    }
+
+    /// The two sources as one name.
+    pub(crate) fn name(&self) -> String {
+        self.between.join(" against ")
+    }
+}
+
+/// The names of what is not as the database told it.
+pub(crate) fn refuted(
+    serial: Option<&GivenOrderReport>,
+    timestamps: Option<&TimestampsReport>,
+    conflicts: &[ConflictReport],
+) -> Vec<String> {
+    let serial = serial.is_some_and(|it| !it.explains).then(|| "serialization-order".to_owned());
+    // Timestamps that some lack are no claim about all.
+    let is_wrong = |it: &TimestampsReport| it.failed.iter().any(|failed| failed.name.is_some());
+    let timestamps = timestamps.is_some_and(is_wrong).then(|| "timestamps".to_owned());
+    let conflicts = conflicts.iter().map(ConflictReport::name);
+    serial.into_iter().chain(timestamps).chain(conflicts).collect()
+}
+
+fn parted(prose: &Prose<'_>, conflict: Conflict) -> (Vec<TxnId>, String) {
+    let name = |txn: TxnId| prose.txn(txn);
+    let committed = |earlier: TxnId, later: TxnId| {
+        let of = |txn| shown(prose.history.timestamps(txn).map(|given| given.commit));
+        format!(
+            "by their timestamps {} committed at {}, before {} did at {}",
+            name(earlier),
+            of(earlier),
+            name(later),
+            of(later)
+        )
+    };
+    match conflict {
+        Conflict::TimestampsAndVersions(step) => (
+            vec![step.before, step.after],
+            format!("{}\n{}", prose.version(&step), committed(step.after, step.before)),
+        ),
+        Conflict::TimestampsAndSerialOrder { first, second, key } => {
+            let told = format!(
+                "the serialization order has {} before {}",
+                prose.txn(first),
+                prose.txn(second)
+            );
+            let otherwise = if let Some(key) = key {
+                format!("{}, and both write {}", committed(second, first), prose.key(key))
+            } else {
+                let given = |txn| prose.history.timestamps(txn);
+                let commit = shown(given(second).map(|given| given.commit));
+                let start = shown(given(first).map(|given| given.start));
+                format!(
+                    "by their timestamps {} committed at {commit}, before {} started at {start}",
+                    prose.txn(second),
+                    prose.txn(first)
+                )
+            };
+            (vec![first, second], format!("{told}\n{otherwise}"))
+        }
+        Conflict::SnapshotMissesRead { read, key, writer } => {
+            let reader = prose.history.txn_of(read);
+            let seen =
+                format!("the snapshot that the database told of it does not see {}", name(writer));
+            (vec![reader, writer], format!("{}\n{seen}", has_read(prose, read, key, writer)))
+        }
+        Conflict::SnapshotSeesMore { read, key, saw, later } => {
+            let reader = prose.history.txn_of(read);
+            let seen = format!(
+                "the snapshot that the database told of it sees {}{}, which was installed later",
+                name(later),
+                prose.written_at(later, key)
+            );
+            let txns = [Some(reader), saw, Some(later)].into_iter().flatten().collect();
+            let saw = saw.unwrap_or(INITIAL);
+            (txns, format!("{}\n{seen}", has_read(prose, read, key, saw)))
+        }
+    }
+}
+
+fn has_read(prose: &Prose<'_>, read: OpId, key: KeyId, writer: TxnId) -> String {
+    let reader = prose.txn(prose.history.txn_of(read));
+    format!(
+        "{reader} read {} from {} {}",
+        prose.content(read, key),
+        prose.txn(writer),
+        prose.at(read)
+    )
+}
+
+/// A timestamp as the text format writes it.
+fn shown(timestamp: Option<Timestamp>) -> String {
+    match timestamp {
+        None => "no time".to_owned(),
+        Some(Timestamp { physical, logical: 0 }) => physical.to_string(),
+        Some(Timestamp { physical, logical }) => format!("{physical}.{logical}"),
     }
 }
 

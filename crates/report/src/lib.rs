@@ -30,13 +30,13 @@ mod terminal;
 pub use dress::Dress;
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
-pub use given::{FailedAxiom, GivenOrderReport, TimestampsReport};
+pub use given::{ConflictReport, FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
 pub use outputs::{OUTPUTS, Output, to_step_summary};
 pub use page::{Page, refuse_other_schema};
-pub use prose::{Prose, explain};
+pub use prose::{Prose, explain, tell};
 pub use runs_page::{RunRow, runs_to_html};
 pub use scenario::Scenario;
 pub use stats::Stats;
@@ -85,6 +85,13 @@ pub struct Report {
     /// What became of the timestamps that came with the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<TimestampsReport>,
+    /// Where two things that the database told, or one and what was read, contradict each
+    /// other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ConflictReport>,
+    /// Names of what the database told about itself and is not so, whatever the levels are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refuted: Vec<String>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
     /// Why levels that hold were not tested by this history, and what is wrong with what a
@@ -239,6 +246,10 @@ impl Report {
         let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
         let told = wrongly_told(history, index).into_iter();
         notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
+        let serialization_order = GivenOrderReport::new(&prose, index, decided);
+        let timestamps = TimestampsReport::new(&prose, index);
+        let conflicts = ConflictReport::all(&prose, index);
+        let refuted = given::refuted(serialization_order.as_ref(), timestamps.as_ref(), &conflicts);
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -248,8 +259,10 @@ impl Report {
             evidence: given::evidence(history, options),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
-            serialization_order: GivenOrderReport::new(&prose, index),
-            timestamps: TimestampsReport::new(&prose, index),
+            serialization_order,
+            timestamps,
+            conflicts,
+            refuted,
             levels,
             remarks,
             notes,

@@ -1,6 +1,7 @@
 //! Anomalies in words: who saw what, and what follows from it.
 
 use crate::{argument, scenario};
+use isolde::elle::Problem;
 use isolde::{Anomaly, AnomalyKind, Evidence, INITIAL};
 use isolde_history::{
     Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
@@ -22,7 +23,7 @@ impl<'a> Prose<'a> {
 
     /// The name of a transaction.
     pub fn txn(&self, txn: TxnId) -> String {
-        if txn == INITIAL { "the initial state".into() } else { self.history.txn_name(txn) }
+        if txn == INITIAL { "the initial state".into() } else { self.history.readable_name(txn) }
     }
 
     pub(crate) fn key(&self, key: KeyId) -> String {
@@ -143,6 +144,15 @@ pub(crate) fn safe(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A mistake that a workload of its own kind shows: its sentence, and where its operations are.
+pub fn tell(prose: &Prose<'_>, problem: &Problem) -> String {
+    let places: Vec<String> = problem.ops.iter().map(|&op| prose.place_of(op)).collect();
+    match argument::joined(places.iter().map(String::as_str)).as_str() {
+        "" => problem.text.clone(),
+        places => format!("{} ({places})", problem.text),
+    }
 }
 
 /// Why an anomaly is one: sentences on lines of their own.

@@ -3,7 +3,9 @@
 use crate::argument;
 use crate::prose::safe;
 use crate::scenario::Scenario;
-use crate::{AnomalyReport, GivenOrderReport, LevelReport, Report, TimestampsReport};
+use crate::{
+    AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, TimestampsReport,
+};
 use std::fmt::Write;
 
 /// How much to say.
@@ -25,6 +27,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
                 &mut out,
                 format_args!("{}\t{}\t{}", safe(&report.file), level.level, level.verdict),
             );
+        }
+        for claim in &report.refuted {
+            line(&mut out, format_args!("{}\t{claim}\trefuted", safe(&report.file)));
         }
         return out;
     }
@@ -49,6 +54,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     if let Some(given) = &report.serialization_order {
         show_given(&mut out, given, report);
     }
+    for conflict in &report.conflicts {
+        show_conflict(&mut out, conflict, report);
+    }
     if !report.remarks.is_empty() {
         line(&mut out, format_args!("\nalso seen, refuting none of these levels:"));
         for anomaly in &report.remarks {
@@ -68,6 +76,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     }
     if !report.weakest_violated.is_empty() {
         line(&mut out, format_args!("broken: {}", report.weakest_violated.join(", ")));
+    }
+    if !report.refuted.is_empty() {
+        line(&mut out, format_args!("refuted: {}", report.refuted.join(", ")));
     }
     if let Some(gate) = gate {
         line(&mut out, format_args!("gate: {gate}"));
@@ -210,6 +221,46 @@ fn show_timestamps(out: &mut String, given: &TimestampsReport, report: &Report) 
             );
         }
         _ => {}
+    }
+}
+
+/// Two sources that contradict each other, and whether a level is violated by either.
+fn show_conflict(out: &mut String, conflict: &ConflictReport, report: &Report) {
+    let [one, other] = conflict.between.map(source);
+    line(out, format_args!("\n{one} and {other} contradict each other:"));
+    for sentence in conflict.explanation.lines() {
+        line(out, format_args!("  {sentence}"));
+    }
+    let violated = || report.levels.iter().filter(|level| level.verdict == "violated");
+    let outright = violated().find(|level| level.without_given != Some("satisfied"));
+    match (outright, violated().next()) {
+        (Some(level), _) => {
+            line(out, format_args!("  {} is violated whichever of them is right", level.level));
+        }
+        (None, Some(level)) => line(
+            out,
+            format_args!(
+                "  {} is violated only by what the database told: it or one of them is wrong",
+                level.level
+            ),
+        ),
+        (None, None) => {
+            line(
+                out,
+                format_args!("  no level is violated by what was seen: one of them is wrong"),
+            );
+        }
+    }
+}
+
+/// A source of order in words.
+fn source(name: &str) -> &str {
+    match name {
+        "timestamps" => "the timestamps",
+        "version-order" => "the order of versions",
+        "serialization-order" => "the serialization order",
+        "snapshot" => "a told snapshot",
+        _ => "what was read",
     }
 }
 

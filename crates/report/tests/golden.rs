@@ -4,10 +4,11 @@
 
 #![expect(clippy::print_stdout, reason = "a skipped test must be seen")]
 
-use isolde::{Check, Limits, applicable_levels};
+use isolde::elle::{Expectations, JepsenWorkload};
+use isolde::{Check, Level, Limits, applicable_levels};
 use isolde_history::format::{self, ReadOptions};
-use isolde_history::{Datum, HistoryBuilder, Index, OpKind};
-use isolde_report::{Decided, Report, Which, to_explanations, to_text};
+use isolde_history::{Datum, History, HistoryBuilder, Index, OpKind};
+use isolde_report::{Decided, Prose, Report, Which, explain, tell, to_explanations, to_text};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -16,23 +17,39 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 fn report_of(path: &Path) -> Report {
+    report_at(path, None)
+}
+
+/// The report of all levels, or of some alone.
+fn report_at(path: &Path, levels: Option<&[Level]>) -> Report {
+    let (history, format) = read(path);
+    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+    match levels {
+        Some(levels) => report_levels(&history, (&name, format), levels),
+        None => report(&history, &name, format),
+    }
+}
+
+fn read(path: &Path) -> (History, &'static str) {
     let input = format::open(path).expect("a file");
     let options = ReadOptions { memory_max: None, initial: None };
     let (history, format) = format::read_detected(input, options).expect("a history");
-    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-    report(&history, &name, format.name)
+    (history, format.name)
 }
 
-fn report(history: &isolde_history::History, name: &str, format: &str) -> Report {
+fn report(history: &History, name: &str, format: &str) -> Report {
+    report_levels(history, (name, format), &applicable_levels(history))
+}
+
+fn report_levels(history: &History, names: (&str, &str), levels: &[Level]) -> Report {
     let index = Index::new(history);
     let mut check = Check::new(history, &index, &Limits::NONE);
-    let levels = applicable_levels(history);
     for &level in levels.iter().rev() {
         let _ = check.decide(level);
     }
     let decided: Vec<Decided> =
         levels.iter().map(|&level| (level, check.decide(level), 0.0)).collect();
-    Report::new(history, &index, (name, format), &decided, check.found())
+    Report::new(history, &index, names, &decided, check.found())
 }
 
 /// The explanations of all histories, compared with what was approved.
@@ -42,9 +59,14 @@ fn compare(golden: &str, root: &str, files: &[String]) {
         let text = to_explanations(&report_of(&Path::new(root).join(file)), Which::Broken);
         writeln!(told, "==== {file}\n\n{text}").expect("a string grows");
     }
+    compare_texts(golden, &told);
+}
+
+/// What is told, compared with what was approved.
+fn compare_texts(golden: &str, told: &str) {
     let path = Path::new(GOLDEN).join(golden);
     if std::env::var_os("ISOLDE_BLESS").is_some() {
-        std::fs::write(&path, &told).expect("writing a golden file");
+        std::fs::write(&path, told).expect("writing a golden file");
         return;
     }
     let approved = std::fs::read_to_string(&path).unwrap_or_default();
@@ -114,6 +136,120 @@ fn violations_that_others_recorded() {
         "elle-cli/elle/rw-register.edn",
     ];
     compare("recorded.txt", DATA, &files.map(str::to_owned));
+}
+
+/// Anomalies that other checkers name in their own data.
+#[test]
+fn violations_in_the_data_of_other_checkers() {
+    if !Path::new(DATA).exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let files = [
+        "awdit/none/hb-cycle.txt",
+        "awdit/read-atomic/biswas-enea.txt",
+        "awdit/read-atomic/test-ra.txt",
+        "awdit/read-committed/biswas-enea.txt",
+        "awdit/read-committed/non-repeatable-read.txt",
+        "awdit/read-committed/test-rc.txt",
+        "awdit/causal/long-fork.txt",
+        "awdit/causal/lost-update.txt",
+        "isopredict/not_readcommitted.txt",
+        "isopredict/simple_noncausal_2s3t.txt",
+        "isopredict/simple_causal_2s3t.txt",
+        "isovista/dgraph_si.txt",
+        "isovista/pg_ser_bug.txt",
+        "isovista/yugabyte_tcc.txt",
+        "elle-cli/jepsen/long-fork.edn",
+        "vbox/coo/iat_dda_read_skew_committed",
+        "vbox/coo/iat_dda_read_write_skew1_committed",
+        "vbox/coo/iat_dda_write_skew_committed",
+        "vbox/coo/iat_sda_non_repeatable_read_committed",
+        "vbox/coo/rat_dda_double_write_skew1_committed",
+        "vbox/coo/rat_dda_double_write_skew2",
+        "vbox/coo/rat_dda_read_skew2",
+        "vbox/coo/rat_dda_write_read_skew",
+        "vbox/coo/rat_sda_dirty_read",
+        "vbox/coo/rat_sda_intermediate_read_committed",
+        "vbox/coo/wat_dda_double_write_skew2_committed",
+        "vbox/coo/wat_dda_read_write_skew1_c1",
+        "vbox/coo/wat_dda_read_write_skew2_c1",
+        "vbox/coo/wat_dda_read_write_skew2_committed",
+        "vbox/coo/wat_sda_lost_update_c2",
+    ];
+    compare("others.txt", DATA, &files.map(str::to_owned));
+}
+
+/// Registers, stores and locks that are no single copy.
+#[test]
+fn violations_of_linearizability_that_others_recorded() {
+    if !Path::new(DATA).exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let files = [
+        "elle-cli/knossos/cas-register/bad/bad-analysis.edn",
+        "elle-cli/knossos/cas-register/bad/cas-failure.edn",
+        "elle-cli/knossos/cas-register/bad/mongodb-v0-ack-rollback-6.edn",
+        "elle-cli/knossos/cas-register/bad/rethink-fail-minimal.edn",
+        "elle-cli/knossos/cas-register/bad/rethink-fail-smaller.edn",
+        "elle-cli/knossos/cas-register/bad/rethink-fail.edn",
+        "jepsen-demo/etcd_q=false_g=false.history.edn",
+        "jepsen-demo/etcd_q=true_g=true.history.edn",
+        "jepsen-demo/zk_e=true.history.edn",
+        "knossos/mutex/bad/etcd.edn",
+        "porcupine/jepsen/etcd_000.log",
+        "porcupine/jepsen/etcd_004.log",
+        "porcupine/jepsen/etcd_006.log",
+        "porcupine/jepsen/etcd_008.log",
+        "porcupine/kv/c01-bad.txt",
+        "porcupine/kv/c10-bad.txt",
+    ];
+    let mut told = String::new();
+    for file in files {
+        let report = report_at(&Path::new(DATA).join(file), Some(&[Level::Linearizable]));
+        let text = to_explanations(&report, Which::Broken);
+        writeln!(told, "==== {file}\n\n{text}").expect("a string grows");
+    }
+    compare_texts("linearizable.txt", &told);
+}
+
+/// Mistakes that only their own workloads know: banks, sets, locks.
+#[test]
+fn violations_of_jepsens_workloads() {
+    if !Path::new(DATA).exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let files = [
+        ("bank", "elle-cli/jepsen/bank-tidb.edn"),
+        ("bank", "elle-cli/jepsen/bank-negative-balances.json"),
+        ("set-full", "elle-cli/jepsen/set_full.edn"),
+        ("long-fork", "elle-cli/jepsen/long-fork.edn"),
+        ("mutex", "elle-cli/knossos/mutex/bad/etcd.edn"),
+        ("mutex", "elle-cli/knossos/mutex/bad/etcd.json"),
+        ("cas-register", "elle-cli/knossos/cas-register/bad/rethink-fail.edn"),
+    ];
+    let mut told = String::new();
+    for (model, file) in files {
+        let (history, _) = read(&Path::new(DATA).join(file));
+        let workload = JepsenWorkload::parse(model).expect("a workload");
+        let group_size = (model == "long-fork").then_some(3);
+        let expectations = Expectations { group_size, ..Expectations::default() };
+        let finding = workload.check(&history, expectations, &Limits::NONE).expect("it fits");
+        let index = Index::new(&history);
+        let prose = Prose::new(&history, &index, file);
+        writeln!(told, "==== {model} {file}\n").expect("a string grows");
+        for problem in &finding.problems {
+            writeln!(told, "{}: {}", problem.name, tell(&prose, problem)).expect("a string grows");
+        }
+        for anomaly in &finding.anomalies {
+            let text = explain(&prose, anomaly);
+            writeln!(told, "{}: {text}", anomaly.kind.name()).expect("a string grows");
+        }
+        told.push('\n');
+    }
+    compare_texts("workloads.txt", &told);
 }
 
 /// The names, transactions and dependencies of the first violation.

@@ -82,12 +82,13 @@ impl<'a> Looked<'a> {
         is_open.then_some(Read { txn, op, key, seen: Seen::Fitting, own: None, row: None })
     }
 
-    /// Whether the operation can have seen a version.
+    /// Whether a version can be the last one when the reader began.
     pub(super) fn may_be(&self, write: Option<OpId>) -> bool {
         let Some(share) = self.share(write) else { return true };
         let adds = share != Share::Nothing;
         match self.listed {
-            Listed::Value { value, matched } => self.value(write) == value && adds == matched,
+            // Or one like the listed version: nothing need have changed between them.
+            Listed::Value { matched, .. } => adds == matched,
             Listed::Replaced => adds,
             Listed::Absent => !adds,
             Listed::Untold => true,

@@ -10,8 +10,8 @@
 //! So a rule may speak of any *writer* that was not aborted, but takes session order, given
 //! orders and what was read only from transactions that surely count.
 
-use super::facts::{Facts, Origin, Read, Reader, Seen, Sole};
-use super::{search, versions};
+use super::facts::{Facts, Origin, Read, Seen, Sole};
+use super::{lists, search, versions};
 use crate::level::{Commits, EventKind, Level, Meaning, Reads, Rows, Visible};
 use crate::proof::{Derivation, End, Node, Rule, Step, StepId};
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
@@ -292,7 +292,7 @@ impl<'a> Prover<'_, 'a> {
         };
         self.check_surely_counts(*reader)?;
         if self.reads() == Reads::Any {
-            self.check_lists_agree(key)?;
+            lists::check_agreement(self.facts, key)?;
         }
         // Where an append stands in the list, if it is the one that is shown.
         let appends = |txn: TxnId| {
@@ -318,38 +318,6 @@ impl<'a> Prover<'_, 'a> {
             return Ok(());
         }
         Err("the list does not show this order".into())
-    }
-
-    /// Levels that allow wrong reads take no order from lists that contradict each other.
-    /// Here they must not, whichever transactions count.
-    fn check_lists_agree(&self, key: KeyId) -> Result<(), String> {
-        let history = self.facts.history;
-        let mut lists = Vec::new();
-        let mut reader = Reader::default();
-        for txn in history.txns().filter(|&txn| self.facts.may_count(txn)) {
-            reader.visit(history, txn, |read| {
-                if let (true, Seen::List(Some(others))) = (read.key == key, read.seen) {
-                    lists.push(others);
-                }
-            });
-        }
-        let longest = lists.iter().copied().max_by_key(|list| list.len()).unwrap_or_default();
-        let mut sequence = Vec::new();
-        for &element in longest {
-            let mut appends = self.facts.writes_of_value(key, element);
-            match (appends.next(), appends.next()) {
-                (None, _) => {}
-                (Some(only), None) => sequence.push(only),
-                _ => return Err("an element was appended more than once".into()),
-            }
-        }
-        let shown: std::collections::HashSet<OpId> = sequence.iter().copied().collect();
-        sequence.extend(self.facts.writes_of(key).filter(|append| !shown.contains(append)));
-        let agree = lists.iter().all(|list| longest.starts_with(list));
-        if agree && versions::against_program(self.facts, &sequence).is_none() {
-            return Ok(());
-        }
-        Err("lists of the key contradict each other, and the level takes no order from them".into())
     }
 
     fn check_given_order(&self, step: &Step, key: KeyId) -> Result<(), String> {

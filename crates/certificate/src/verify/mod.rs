@@ -10,6 +10,7 @@ mod commits;
 mod conditions;
 mod derivation;
 mod facts;
+mod lists;
 mod parallel;
 mod propagation;
 mod reading;

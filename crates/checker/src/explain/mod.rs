@@ -19,9 +19,10 @@ mod shrink;
 
 pub use shrink::{Progress, shrink};
 
-use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence, of_operations};
 use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
+use crate::linearizable::{self, Reading};
 use crate::naming;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
@@ -60,36 +61,30 @@ pub fn explain(
     options: Options,
     limits: &Limits<'_>,
 ) -> Option<Explanation> {
-    let first = violated.anomalies.first()?;
+    let of_objects = violated.anomalies.is_empty().then(|| of_objects(history, level, limits));
+    let of_objects = of_objects.flatten();
+    let mut first = violated.anomalies.first().or(of_objects.as_ref())?.clone();
     let is_enough = |selection: &Selection, level| {
         let part = Part::new(history, index, selection);
         is_violated(&part.history, level, options, limits)
     };
     // What nothing explains is all that the search can say; what else is needed to see that
     // is somewhere among the operations of the same object.
-    let object = (first.kind == AnomalyKind::UnexplainedOperation)
-        .then(|| seeds::object(history, index, first))
-        .flatten()
-        .filter(|it| it.ops.len() <= WHOLE_OPS_MAX && is_enough(it, level));
+    let mut object = None;
+    if first.kind == AnomalyKind::UnexplainedOperation {
+        match with_holders(history, &first) {
+            Some(told) => first = told,
+            None => {
+                object = seeds::object(history, index, &first)
+                    .filter(|it| it.ops.len() <= WHOLE_OPS_MAX && is_enough(it, level));
+            }
+        }
+    }
     if let (Evidence::Operations { ops, .. }, None) = (&first.evidence, &object) {
-        let mut rules_out = stronger(level);
-        let part = Part::new(history, index, &seeds::supported(history, index, ops));
-        rules_out.extend(ruled_out(&part.history, options, limits));
-        rules_out.sort_unstable();
-        rules_out.dedup();
-        let mut ops = ops.clone();
-        ops.sort_unstable();
-        ops.dedup();
-        return Some(Explanation {
-            anomaly: first.clone(),
-            shown_at: level,
-            rules_out,
-            rests_on: Selection { ops, ..Selection::default() },
-            is_minimal: true,
-        });
+        return Some(by_operations((history, index), (level, &first), ops, options, limits));
     }
     let mut selection =
-        object.unwrap_or_else(|| seeds::of(history, index, first, violated.proof.as_deref()));
+        object.unwrap_or_else(|| seeds::of(history, index, &first, violated.proof.as_deref()));
     if !is_enough(&selection, level) {
         selection = seeds::widened(history, index, &selection);
     }
@@ -107,6 +102,11 @@ pub fn explain(
     let is_minimal = shrinker.is_done;
     let part = Part::new(history, index, &shrinker.selection);
     let mut anomaly = argue(&part.history, shown_at, options, limits)?;
+    if anomaly.kind == AnomalyKind::ReadSkew {
+        let specific = most_specific(&part.history, shown_at, options, limits);
+        let is_same = |specific: &Anomaly| names_all(&part.history, specific);
+        anomaly = specific.filter(is_same).unwrap_or(anomaly);
+    }
     if anomaly.kind == AnomalyKind::UnexplainedOperation {
         name_all(&part.history, &mut anomaly);
     }
@@ -116,11 +116,55 @@ pub fn explain(
     Some(Explanation { anomaly, shown_at, rules_out, rests_on, is_minimal })
 }
 
+/// Operations that show a violation by themselves.
+fn by_operations(
+    (history, index): (&History, &Index),
+    (level, anomaly): (Level, &Anomaly),
+    ops: &[OpId],
+    options: Options,
+    limits: &Limits<'_>,
+) -> Explanation {
+    let mut rules_out = stronger(level);
+    let part = Part::new(history, index, &seeds::supported(history, index, ops));
+    rules_out.extend(ruled_out(&part.history, options, limits));
+    rules_out.sort_unstable();
+    rules_out.dedup();
+    let mut ops = ops.to_vec();
+    ops.sort_unstable();
+    ops.dedup();
+    Explanation {
+        anomaly: anomaly.clone(),
+        shown_at: level,
+        rules_out,
+        rests_on: Selection { ops, ..Selection::default() },
+        is_minimal: true,
+    }
+}
+
 fn stronger(level: Level) -> Vec<Level> {
     let mut levels = vec![level];
     levels.extend(level.stronger_than());
     levels.sort_unstable();
     levels
+}
+
+/// A read skew as a weaker level names it, though the level asked for need not imply that one:
+/// half of a transaction was seen, whether sessions are asked for or not, and only levels with
+/// session order imply the one that says so.
+fn most_specific(
+    history: &History,
+    level: Level,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Anomaly> {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, limits).with_options(options);
+    let mut weaker = applicable_levels(history);
+    weaker.sort_unstable();
+    weaker.retain(|&other| other < level);
+    let named_at =
+        weaker.into_iter().find(|&it| matches!(check.decide(it), Verdict::Violated(_)))?;
+    argue(history, named_at, options, limits)
 }
 
 /// The anomaly of a small history.
@@ -145,7 +189,21 @@ fn argue(
     }
     let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
     let Verdict::Violated(violated) = verdict else { return None };
-    violated.anomalies.into_iter().next().map(naming::plainly)
+    let first = violated.anomalies.into_iter().next().map(naming::plainly);
+    first.or_else(|| of_objects(history, level, limits))
+}
+
+/// What is not linearizable, if every transaction is one operation on one object: where all
+/// orders of transactions were tried in vain, that says more. These levels are the same then:
+/// an operation's begin and commit have nothing between them that could be seen.
+fn of_objects(history: &History, level: Level, limits: &Limits<'_>) -> Option<Anomaly> {
+    if !matches!(level, Level::StrictSerializable | Level::StrongSnapshotIsolation) {
+        return None;
+    }
+    match linearizable::decide(history, limits, Reading::default())? {
+        Verdict::Violated(violated) => violated.anomalies.into_iter().next(),
+        _ => None,
+    }
 }
 
 /// Whether an anomaly is about every transaction that there is.
@@ -164,6 +222,22 @@ fn name_all(history: &History, anomaly: &mut Anomaly) {
     others.sort_by_key(|&op| history.txn_interval(history.txn_of(op)).invoked);
     ops.extend(others);
     anomaly.txns = ops.iter().map(|&op| history.txn_of(op)).collect();
+}
+
+/// An operation that nothing explains, with who held the lock or left what the object held
+/// instead, if that can be told: plainer than any part of the history.
+fn with_holders(history: &History, anomaly: &Anomaly) -> Option<Anomaly> {
+    let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
+    let unexplained = *ops.first()?;
+    let held: Vec<OpId> = if let Some(lock) = linearizable::lock_at(history, unexplained) {
+        lock.held_by
+    } else {
+        let left = linearizable::left_while_open(history, unexplained)?;
+        left.into_iter().flatten().collect()
+    };
+    let mut all = ops.clone();
+    all.extend(held.into_iter().filter(|op| !ops.contains(op)));
+    Some(of_operations(history, anomaly.kind, *key, all))
 }
 
 fn is_violated(history: &History, level: Level, options: Options, limits: &Limits<'_>) -> bool {

@@ -9,9 +9,11 @@
 //! are reads by condition, the rows that exist, ordered so that each of these looks only at
 //! what it found.
 
+mod conflicts;
 mod state;
 mod timestamps;
 
+pub use conflicts::{Conflict, conflicts};
 pub use timestamps::{Axiom, Clash, timestamps};
 
 use hashbrown::{HashMap, HashSet};
@@ -54,7 +56,7 @@ pub enum Contradiction {
 /// order; `Some(None)` if it explains every read.
 pub fn replay(history: &History, index: &Index) -> Option<Option<Contradiction>> {
     let total = history.orders().total.as_deref()?;
-    Some(contradiction(history, index, total))
+    Some(Replayed::of(history, index, total).contradiction)
 }
 
 /// The given serialization order of all transactions that count, if it is sure to explain
@@ -64,79 +66,78 @@ pub(crate) fn shown(history: &History, index: &Index) -> Option<Vec<TxnId>> {
     let total = history.orders().total.as_deref()?;
     let is_list = |kind: &OpKind| matches!(kind, OpKind::Append | OpKind::ReadList);
     let has_more = history.has_snapshots() || history.op_kinds().iter().any(is_list);
-    if history.has_predicates() && (has_more || !tells_all(history, index, total)) {
+    if history.has_predicates() && has_more {
         return None;
     }
-    let is_contradicted = contradiction(history, index, total).is_some();
+    let replayed = Replayed::of(history, index, total);
     let counted = total.iter().copied().filter(|&txn| index.is_counted(txn));
-    (!is_contradicted).then(|| counted.collect())
+    (replayed.contradiction.is_none() && replayed.tells_all).then(|| counted.collect())
 }
 
-/// Whether of every operation by condition it can be told what it should have found, and rows
-/// that were looked at and not returned have the values that are there.
-fn tells_all(history: &History, index: &Index, total: &[TxnId]) -> bool {
-    let mut state = State::new(history);
-    for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
-        for op in history.ops_of(txn) {
-            let it = history.op(op);
-            if it.kind.is_write() {
-                state.put(it.key, Some(op));
-            }
-            if it.kind.has_key() {
-                continue;
-            }
-            let predicate = history.predicate(op);
-            let Some(rows) = state.rows(&predicate.condition) else { return false };
-            let is_there = |row: &PredicateRow| {
-                row.matched || row.value == Value::UNKNOWN || state.value(row.key) == row.value
-            };
-            let agrees = predicate.aggregate.is_none() || state.agrees(predicate, &rows).is_some();
-            if !agrees || !predicate.rows.iter().all(is_there) {
-                return false;
-            }
-        }
-    }
-    true
+/// What came of running all transactions in the given order.
+struct Replayed {
+    contradiction: Option<Contradiction>,
+    /// Whether of every operation by condition it could be told what it should have found, and
+    /// rows that were looked at and not returned have the values that are there.
+    tells_all: bool,
 }
 
-fn contradiction(history: &History, index: &Index, total: &[TxnId]) -> Option<Contradiction> {
-    let mut places = vec![usize::MAX; history.txn_count()];
-    for (place, txn) in total.iter().enumerate() {
-        places[txn.index()] = place;
-    }
-    let is_missing = |txn: &TxnId| index.is_counted(*txn) && places[txn.index()] == usize::MAX;
-    if let Some(txn) = history.txns().find(is_missing) {
-        return Some(Contradiction::Missing(txn));
-    }
-    let several: HashMap<ReadId, &[Origin]> =
-        index.several().iter().map(|it| (it.read, it.candidates.as_slice())).collect();
-    let mut last: Vec<Option<TxnId>> = vec![None; history.key_count()];
-    let mut state = history.has_predicates().then(|| State::new(history));
-    for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
-        for read in index.read_range(txn).map(ReadId) {
-            let ExternalRead { op, key, origin } = index.read(read);
-            let expected = last[key.index()];
-            let candidates = candidates_of(&several, read, &origin);
-            let wanted = expected.map_or(Origin::Initial, Origin::Txn);
-            if let Some(first) = candidates.first()
-                && !candidates.contains(&wanted)
-            {
-                let saw = if let Origin::Txn(writer) = *first { Some(writer) } else { None };
-                return Some(Contradiction::Read { read: op, key, expected, saw });
+impl Replayed {
+    fn of(history: &History, index: &Index, total: &[TxnId]) -> Replayed {
+        let parted = |contradiction| Replayed { contradiction, tells_all: false };
+        let mut places = vec![usize::MAX; history.txn_count()];
+        for (place, txn) in total.iter().enumerate() {
+            places[txn.index()] = place;
+        }
+        let is_missing = |txn: &TxnId| index.is_counted(*txn) && places[txn.index()] == usize::MAX;
+        if let Some(txn) = history.txns().find(is_missing) {
+            return parted(Some(Contradiction::Missing(txn)));
+        }
+        let several: HashMap<ReadId, &[Origin]> =
+            index.several().iter().map(|it| (it.read, it.candidates.as_slice())).collect();
+        let mut last: Vec<Option<TxnId>> = vec![None; history.key_count()];
+        let mut state = history.has_predicates().then(|| State::new(history));
+        let mut tells_all = true;
+        for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
+            if let Some(wrong) = misread(index, txn, &several, &last) {
+                return parted(Some(wrong));
+            }
+            match state.as_mut().map(|state| by_condition(history, state, txn)) {
+                Some(Found::Otherwise(wrong)) => return parted(Some(wrong)),
+                Some(Found::Untold) => tells_all = false,
+                Some(Found::AsThere) | None => {}
+            }
+            for key in index.written_by(txn) {
+                last[key.index()] = Some(txn);
             }
         }
-        if let Some(state) = &mut state
-            && let Some(found) = by_condition(history, state, txn)
+        let is_reversed =
+            |step: &&VersionStep| places[step.before.index()] > places[step.after.index()];
+        let reversed = index.steps().iter().find(is_reversed).copied();
+        Replayed { contradiction: reversed.map(Contradiction::Versions), tells_all }
+    }
+}
+
+/// The first read of a transaction that did not see the last version of its key.
+fn misread(
+    index: &Index,
+    txn: TxnId,
+    several: &HashMap<ReadId, &[Origin]>,
+    last: &[Option<TxnId>],
+) -> Option<Contradiction> {
+    for read in index.read_range(txn).map(ReadId) {
+        let ExternalRead { op, key, origin } = index.read(read);
+        let expected = last[key.index()];
+        let candidates = candidates_of(several, read, &origin);
+        let wanted = expected.map_or(Origin::Initial, Origin::Txn);
+        if let Some(first) = candidates.first()
+            && !candidates.contains(&wanted)
         {
-            return Some(found);
-        }
-        for key in index.written_by(txn) {
-            last[key.index()] = Some(txn);
+            let saw = if let Origin::Txn(writer) = *first { Some(writer) } else { None };
+            return Some(Contradiction::Read { read: op, key, expected, saw });
         }
     }
-    let is_reversed =
-        |step: &&VersionStep| places[step.before.index()] > places[step.after.index()];
-    index.steps().iter().find(is_reversed).copied().map(Contradiction::Versions)
+    None
 }
 
 /// What a read may have seen.
@@ -153,48 +154,79 @@ fn candidates_of<'a>(
     }
 }
 
+/// What an operation by condition found, held against the rows that are there.
+enum Found {
+    /// That.
+    AsThere,
+    /// It cannot be told, or rows that were looked at and not returned are not those.
+    Untold,
+    /// Something else.
+    Otherwise(Contradiction),
+}
+
 /// Runs a transaction: the first operation by condition that found something else than what is
 /// there, the transaction's own writes included.
-fn by_condition(history: &History, state: &mut State<'_>, txn: TxnId) -> Option<Contradiction> {
+fn by_condition(history: &History, state: &mut State<'_>, txn: TxnId) -> Found {
+    let mut found = Found::AsThere;
     for op in history.ops_of(txn) {
         let it = history.op(op);
         if it.kind.is_write() {
             state.put(it.key, Some(op));
-        } else if !it.kind.has_key()
-            && let Some(found) = wrongly_found(history, state, op)
-        {
-            return Some(found);
+        } else if !it.kind.has_key() {
+            match found_by(history, state, op) {
+                Found::AsThere => {}
+                Found::Untold => found = Found::Untold,
+                otherwise @ Found::Otherwise(_) => return otherwise,
+            }
         }
     }
-    None
+    found
 }
 
-fn wrongly_found(history: &History, state: &State<'_>, op: OpId) -> Option<Contradiction> {
+fn found_by(history: &History, state: &State<'_>, op: OpId) -> Found {
     let predicate = history.predicate(op);
-    let rows = state.rows(&predicate.condition)?;
+    let Some(rows) = state.rows(&predicate.condition) else { return Found::Untold };
+    let is_there = |row: &PredicateRow| {
+        row.matched || row.value == Value::UNKNOWN || state.value(row.key) == row.value
+    };
+    let told = if predicate.rows.iter().all(is_there) { Found::AsThere } else { Found::Untold };
     if predicate.aggregate.is_some() {
-        let agrees = state.agrees(predicate, &rows) != Some(false);
         let wrong = Contradiction::Condition { read: op, key: None, writer: None };
-        return (!agrees).then_some(wrong);
+        return match state.agrees(predicate, &rows) {
+            Some(true) => told,
+            Some(false) => Found::Otherwise(wrong),
+            None => Found::Untold,
+        };
     }
-    let told = |matched: bool| predicate.rows.iter().filter(move |row| row.matched == matched);
-    let untold: HashSet<KeyId> =
-        told(false).filter(|row| row.value == Value::UNKNOWN).map(|row| row.key).collect();
-    let mut listed: Vec<KeyId> = told(true).map(|row| row.key).collect();
+    match first_difference(history, op, &rows) {
+        None => told,
+        Some(key) => {
+            let writer = state.version(key).map(|write| history.txn_of(write));
+            Found::Otherwise(Contradiction::Condition { read: op, key: Some(key), writer })
+        }
+    }
+}
+
+/// The first row that is there and was not found, or the other way round.
+fn first_difference(history: &History, op: OpId, rows: &[KeyId]) -> Option<KeyId> {
+    let told = &history.predicate(op).rows;
+    let mut listed: Vec<KeyId> = told.iter().filter(|row| row.matched).map(|row| row.key).collect();
     listed.extend(history.replaced(op));
     listed.sort_unstable();
     listed.dedup();
+    if listed == rows {
+        return None;
+    }
+    let is_untold = |row: &&PredicateRow| !row.matched && row.value == Value::UNKNOWN;
+    let untold: HashSet<KeyId> = told.iter().filter(is_untold).map(|row| row.key).collect();
     // Both ascend, so the first difference is where they part.
-    let mut found = rows.into_iter().filter(|key| !untold.contains(key));
+    let mut found = rows.iter().copied().filter(|key| !untold.contains(key));
     let mut listed = listed.into_iter();
     loop {
         let (there, said) = (found.next(), listed.next());
-        if there == said {
-            there?;
-            continue;
+        if there != said {
+            return there.into_iter().chain(said).min();
         }
-        let key = there.into_iter().chain(said).min();
-        let writer = key.and_then(|key| state.version(key)).map(|write| history.txn_of(write));
-        return Some(Contradiction::Condition { read: op, key, writer });
+        there?;
     }
 }

@@ -42,8 +42,9 @@ impl<'a> State<'a> {
             by_value: are_values_numbers.then(BTreeSet::new),
             by_remainder,
         };
-        for key in history.keys() {
-            state.add(key, history.initial(key));
+        for key in history.keys().filter(|&key| history.initial(key) != Value::NIL) {
+            state.add(key);
+            state.add_value(key, history.initial(key));
         }
         state
     }
@@ -66,38 +67,42 @@ impl<'a> State<'a> {
         }
     }
 
-    fn add(&mut self, key: KeyId, value: Value) {
-        if value == Value::NIL {
-            return;
-        }
+    /// A row appears.
+    fn add(&mut self, key: KeyId) {
         self.live.insert(key);
         let name = self.number(self.history.key_name(key));
         if let (Some(by_name), Some(name)) = (&mut self.by_name, name) {
             by_name.insert((name, key));
         }
+    }
+
+    /// A row goes.
+    fn remove(&mut self, key: KeyId) {
+        self.live.remove(&key);
+        let name = self.number(self.history.key_name(key));
+        if let (Some(by_name), Some(name)) = (&mut self.by_name, name) {
+            by_name.remove(&(name, key));
+        }
+    }
+
+    /// A row has a value.
+    fn add_value(&mut self, key: KeyId, value: Value) {
         if let Some(number) = self.number(value) {
-            self.by_value.iter_mut().for_each(|rows| {
-                rows.insert((number, key));
-            });
+            if let Some(by_value) = &mut self.by_value {
+                by_value.insert((number, key));
+            }
             for (&modulus, rows) in &mut self.by_remainder {
                 rows.insert((number.rem_euclid(i128::from(modulus)), key));
             }
         }
     }
 
-    fn remove(&mut self, key: KeyId, value: Value) {
-        if value == Value::NIL {
-            return;
-        }
-        self.live.remove(&key);
-        let name = self.number(self.history.key_name(key));
-        if let (Some(by_name), Some(name)) = (&mut self.by_name, name) {
-            by_name.remove(&(name, key));
-        }
+    /// A row no longer has a value.
+    fn remove_value(&mut self, key: KeyId, value: Value) {
         if let Some(number) = self.number(value) {
-            self.by_value.iter_mut().for_each(|rows| {
-                rows.remove(&(number, key));
-            });
+            if let Some(by_value) = &mut self.by_value {
+                by_value.remove(&(number, key));
+            }
             for (&modulus, rows) in &mut self.by_remainder {
                 rows.remove(&(number.rem_euclid(i128::from(modulus)), key));
             }
@@ -106,9 +111,16 @@ impl<'a> State<'a> {
 
     /// A version takes effect; none is the initial one.
     pub(super) fn put(&mut self, key: KeyId, version: Option<OpId>) {
-        self.remove(key, self.value(key));
+        let before = self.value(key);
         self.versions[key.index()] = version;
-        self.add(key, self.value(key));
+        let after = self.value(key);
+        self.remove_value(key, before);
+        self.add_value(key, after);
+        match (before == Value::NIL, after == Value::NIL) {
+            (true, false) => self.add(key),
+            (false, true) => self.remove(key),
+            _ => {}
+        }
     }
 
     /// The write of the current version of a key; none for the initial one.
@@ -128,19 +140,19 @@ impl<'a> State<'a> {
             let range = (low, KeyId(0))..=(high, KeyId(u32::MAX));
             rows.range(range).map(|entry| entry.1).collect()
         };
-        let mut rows = match (condition.clone(), &self.by_name, &self.by_value) {
+        let mut rows = match (condition, &self.by_name, &self.by_value) {
             (Condition::All, _, _) => self.live.iter().copied().collect(),
             (Condition::KeyRange { low, high }, Some(rows), _)
             | (Condition::ValueRange { low, high }, _, Some(rows)) => {
-                between(rows, bound(low, i128::MIN)?, bound(high, i128::MAX)?)
+                between(rows, bound(*low, i128::MIN)?, bound(*high, i128::MAX)?)
             }
-            (Condition::Equals(value), _, Some(rows)) if self.number(value).is_some() => {
-                let number = self.number(value)?;
+            (Condition::Equals(value), _, Some(rows)) if self.number(*value).is_some() => {
+                let number = self.number(*value)?;
                 between(rows, number, number)
             }
             (Condition::Modulo { modulus, remainder }, _, Some(_)) => {
-                let rows = self.by_remainder.get(&modulus)?;
-                between(rows, remainder.into(), remainder.into())
+                let rows = self.by_remainder.get(modulus)?;
+                between(rows, (*remainder).into(), (*remainder).into())
             }
             _ => {
                 let mut found = Vec::new();

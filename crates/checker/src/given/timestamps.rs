@@ -16,11 +16,9 @@
 //! last writer of each key, the rows that exist, and who is writing what.
 
 use super::state::State;
-use super::{Contradiction, candidates_of, wrongly_found};
+use super::{Contradiction, Found, found_by, misread};
 use hashbrown::HashMap;
-use isolde_history::{
-    ExternalRead, History, Index, KeyId, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId,
-};
+use isolde_history::{History, Index, KeyId, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId};
 
 /// Which of the four does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,19 +182,7 @@ impl<'a> Sweep<'a> {
     }
 
     fn reads(&mut self, txn: TxnId) -> Option<Contradiction> {
-        for read in self.index.read_range(txn).map(ReadId) {
-            let ExternalRead { op, key, origin } = self.index.read(read);
-            let expected = self.last[key.index()];
-            let candidates = candidates_of(&self.several, read, &origin);
-            let wanted = expected.map_or(Origin::Initial, Origin::Txn);
-            if let Some(first) = candidates.first()
-                && !candidates.contains(&wanted)
-            {
-                let saw = if let Origin::Txn(writer) = *first { Some(writer) } else { None };
-                return Some(Contradiction::Read { read: op, key, expected, saw });
-            }
-        }
-        self.conditions(txn)
+        misread(self.index, txn, &self.several, &self.last).or_else(|| self.conditions(txn))
     }
 
     /// Operations by condition, which see own writes that have not taken effect for others.
@@ -212,8 +198,11 @@ impl<'a> Sweep<'a> {
             if it.kind.is_write() {
                 before.push((it.key, state.version(it.key)));
                 state.put(it.key, Some(op));
-            } else if !it.kind.has_key() && found.is_none() {
-                found = wrongly_found(history, state, op);
+            } else if !it.kind.has_key()
+                && found.is_none()
+                && let Found::Otherwise(wrong) = found_by(history, state, op)
+            {
+                found = Some(wrong);
             }
         }
         for (key, version) in before.into_iter().rev() {

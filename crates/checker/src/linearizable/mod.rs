@@ -15,19 +15,24 @@
 //! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
 //! | `objects` | all objects, on all threads |
 //! | `merge` | one order of all objects |
+//! | `possible`, `locks` | what an object can have held and by whom, for explanations |
 //!
 //! Where contents tell their writers that is O(n log n); a search is exponential in
 //! the operations open at once and may end at a limit.
 
 mod chains;
+mod locks;
 mod merge;
 mod objects;
 mod operations;
+mod possible;
 mod refused;
 mod search;
 mod zones;
 
+pub use locks::{Lock, lock_at};
 pub use operations::NilReads;
+pub use possible::left_while_open;
 
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::check::Limits;

@@ -71,14 +71,14 @@ pub(super) fn search(problem: &Problem<'_>, texts: &mut Texts, limits: &Limits<'
 }
 
 #[derive(Clone, Copy)]
-enum Event {
+pub(super) enum Event {
     Invoked(usize),
     Completed(usize),
 }
 
 /// Invocations and completions in order of time. What completes when another is
 /// invoked overlaps it.
-fn events(operations: &[Operation]) -> Vec<Event> {
+pub(super) fn events(operations: &[Operation]) -> Vec<Event> {
     let mut events: Vec<(Time, bool, usize)> = Vec::new();
     for (place, operation) in operations.iter().enumerate() {
         events.push((operation.invoked, false, place));
@@ -522,7 +522,7 @@ impl<'a> Search<'a> {
 }
 
 /// What an object holds after an action; `None` if it saw something else.
-fn after(action: Action, content: Content, texts: &mut Texts) -> Option<Content> {
+pub(super) fn after(action: Action, content: Content, texts: &mut Texts) -> Option<Content> {
     match action {
         Action::Nothing => Some(content),
         Action::Read(seen) => (seen == content).then_some(content),

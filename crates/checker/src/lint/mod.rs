@@ -158,7 +158,7 @@ struct Recording<'a> {
 
 impl Recording<'_> {
     fn txn(&self, txn: TxnId) -> String {
-        self.history.txn_name(txn)
+        self.history.readable_name(txn)
     }
 
     fn txn_of(&self, op: OpId) -> String {

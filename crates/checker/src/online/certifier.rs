@@ -100,7 +100,7 @@ impl Verifier {
         let mut place = newest;
         while place != NONE {
             let version = &self.tables.versions[place];
-            if self.follows(seen, place) {
+            if self.replaces(seen, place) {
                 earliest = earliest.min(version.commit.completed);
             }
             place = version.older;
@@ -109,7 +109,9 @@ impl Verifier {
         while place != NONE {
             let version = &self.tables.versions[place];
             let (replacer, older) = (version.txn, version.older);
-            if replacer != reader && version.commit.invoked <= earliest && self.follows(seen, place)
+            if replacer != reader
+                && version.commit.invoked <= earliest
+                && self.replaces(seen, place)
             {
                 let is_shown = self.tables.versions[seen].successor == place;
                 if self.depend(reader, replacer, DependencyKind::ReadWrite, item) {
@@ -139,6 +141,9 @@ impl Verifier {
             let (mut note, is_shown) = (version.readers, version.successor == own);
             if version.commit.completed >= latest && self.follows(place, own) {
                 self.depend(replaced, writer, DependencyKind::WriteWrite, item);
+                if !self.replaces(place, own) {
+                    note = NONE;
+                }
                 while note != NONE {
                     let (reader, is_certain) =
                         (self.notes[note].reader, self.notes[note].is_certain);
@@ -167,6 +172,13 @@ impl Verifier {
             && after.fate == Fate::Committed
             && before.fate == Fate::Committed
             && (before.commit.completed < after.commit.invoked || before.successor == second)
+    }
+
+    /// Whether a version that certainly follows another differs from it. A reader of the one may
+    /// as well have read the other if not: some databases do not even write what is there.
+    fn replaces(&self, first: u32, second: u32) -> bool {
+        let content = |place: u32| self.tables.versions[place].content;
+        self.follows(first, second) && content(first) != content(second)
     }
 
     fn count_read_write(&mut self, is_certain: bool, is_shown: bool) {

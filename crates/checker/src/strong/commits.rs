@@ -13,6 +13,7 @@ use super::explain::Explainer;
 use super::graph::{Derived, Edges, Graph, Rule, Why};
 use super::likely::Guess;
 use super::model::{Model, Node};
+use super::nearly;
 use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
 use super::repeated::{Repeated, repeated_reads};
@@ -28,10 +29,16 @@ use hashbrown::HashSet;
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index, ReadId, TxnId};
 
+/// Smaller histories are searched from a guess.
+const SMALL: usize = 200;
+
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
     /// Its row; only what its reads are protected from differs.
     fn model() -> &'static Model;
+
+    /// Whether most of what it allows is serial, so that such an order is worth a search.
+    const IS_NEARLY_SERIAL: bool;
 
     /// Adds what follows from single transactions; a verdict if they contradict it.
     fn begin(commits: &mut Commits<'_>) -> Option<Verdict>;
@@ -153,11 +160,28 @@ impl<'a> Commits<'a> {
                 return halt;
             }
             match self.force::<L>(&order) {
+                Forced::Nothing if L::IS_NEARLY_SERIAL => {
+                    let order = self.nearly_serial().unwrap_or(order);
+                    return self.solve::<L>(&order);
+                }
                 Forced::Nothing => return self.solve::<L>(&order),
                 Forced::Edges => {}
                 Forced::Verdict(verdict) => return verdict,
             }
         }
+    }
+
+    /// An order near a serial one, if the history is too large to do without.
+    fn nearly_serial(&self) -> Option<Vec<Node>> {
+        if self.versions.history.txn_count() < SMALL {
+            return None;
+        }
+        let serial = nearly::serial(self.versions, self.repeated, self.options, self.limits)?;
+        let mut ranks = vec![i64::MAX; self.versions.history.txn_count()];
+        for (rank, txn) in (0..).zip(serial) {
+            ranks[txn.index()] = rank;
+        }
+        self.graph.sorted_by(|node| ranks[node as usize]).ok()
     }
 
     /// Adds an edge that follows from others, once.

@@ -58,6 +58,8 @@ pub(super) struct Decision<'a> {
     /// Edges of session order, by their later end, that the guess does without.
     given_up: HashSet<Node>,
     attempts: usize,
+    /// Conflicts after which the search is given up.
+    pub(super) conflicts_max: Option<u64>,
 }
 
 /// What one attempt came to.
@@ -75,8 +77,14 @@ impl<'a> Decision<'a> {
         options: Options,
         limits: &'a Limits<'a>,
     ) -> Self {
-        let given_up = HashSet::new();
-        Decision { model, versions, repeated, options, limits, given_up, attempts: 0 }
+        let (given_up, attempts, conflicts_max) = (HashSet::new(), 0, None);
+        Decision { model, versions, repeated, options, limits, given_up, attempts, conflicts_max }
+    }
+
+    /// The same, but not for long: what takes a long search stays unknown.
+    pub(super) fn briefly(mut self) -> Self {
+        self.conflicts_max = Some(CONFLICTS_FIRST);
+        self
     }
 
     pub(super) fn run(&mut self) -> Verdict {
@@ -206,7 +214,7 @@ impl<'a> Decision<'a> {
             Some(components) if components.groups > 1 => {
                 self.search_parts(&graph, &order, &components)
             }
-            _ => self.search(&graph, &order, None),
+            _ => self.search(&graph, &order, self.conflicts_max),
         };
         self.attempted(graph, searched)
     }

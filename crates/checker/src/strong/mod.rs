@@ -24,6 +24,7 @@ mod explain;
 mod graph;
 mod likely;
 mod model;
+mod nearly;
 mod options;
 mod parallel;
 mod proof;

@@ -63,6 +63,8 @@ struct Skipped {
 }
 
 impl CommitLevel for Parallel {
+    const IS_NEARLY_SERIAL: bool = true;
+
     fn model() -> &'static Model {
         &MODEL
     }

@@ -48,7 +48,7 @@ pub(super) fn repeated_reads(
             return Err(format!(
                 "a value was written more than once, also by {}, whose outcome is unknown and \
                  which nobody else observed",
-                history.txn_name(*writer)
+                history.readable_name(*writer)
             ));
         }
         let (op, key) = (read.op, read.key);

@@ -93,7 +93,7 @@ impl Decision<'_> {
                 let limits = Limits { stop: &stop, working_bytes_max, observe: &observe };
                 let found = self.search_within(
                     (graph, order),
-                    (&limits, None),
+                    (&limits, self.conflicts_max),
                     Some(Within { components, group }),
                 );
                 if matches!(found, Searched::Violated(_) | Searched::ViolatedUnproven) {

@@ -46,6 +46,8 @@ pub(super) struct UpdateAtomic {
 }
 
 impl CommitLevel for UpdateAtomic {
+    const IS_NEARLY_SERIAL: bool = false;
+
     fn model() -> &'static Model {
         &MODEL
     }

@@ -11,6 +11,7 @@
 use super::conditions::Conditions;
 use super::model::{Model, Protected};
 use super::sources::Sources;
+use hashbrown::HashSet;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, VersionEvidence,
 };
@@ -119,6 +120,42 @@ impl<'a> Versions<'a> {
         versions.find_links(model, sources);
         versions.find_settled();
         versions
+    }
+
+    /// The same without what some transactions read and did not replace. Reads by condition
+    /// are not looked at.
+    pub(super) fn without_reads_of(&self, left_out: &HashSet<TxnId>) -> Versions<'a> {
+        let is_kept = |read: ReadId| {
+            let reader = self.reader(read);
+            !left_out.contains(&reader) || self.index.writes(reader, self.index.read(read).key)
+        };
+        let mut slot_starts = Vec::with_capacity(self.slot_starts.len());
+        let mut slot_reads = Vec::with_capacity(self.slot_reads.len());
+        for slot in 0..self.next.len() as Slot {
+            slot_starts.push(slot_reads.len() as u32);
+            slot_reads.extend(self.reads_of(slot).iter().copied().filter(|&read| is_kept(read)));
+        }
+        slot_starts.push(slot_reads.len() as u32);
+        let initial_reads = self.initial_reads.iter().copied().filter(|it| is_kept(it.1));
+        Versions {
+            history: self.history,
+            index: self.index,
+            written_slots: self.written_slots.clone(),
+            seen: self.seen.clone(),
+            readers: self.readers.clone(),
+            slot_starts,
+            slot_reads,
+            initial_reads: initial_reads.collect(),
+            next: self.next.clone(),
+            more_links: self.more_links.clone(),
+            followed: self.followed.clone(),
+            has_more: self.has_more.clone(),
+            next_steps: self.next_steps.clone(),
+            divergences: self.divergences.clone(),
+            settled: self.settled.clone(),
+            initial_rewriter: self.initial_rewriter.clone(),
+            conditions: Conditions::default(),
+        }
     }
 
     /// Finds what reads by condition mean, if the level asks; whether that was finished

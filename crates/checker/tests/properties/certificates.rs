@@ -1,6 +1,6 @@
 //! What the engine decides it certifies, and the verifier accepts every certificate.
 
-use crate::support::{Size, every_history, history, random_history};
+use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use crate::{derivations, witnesses};
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Options, Saturate, decided_levels};
@@ -77,12 +77,12 @@ fn verdicts_on_random_histories_are_certified() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     let (mut claimed, mut left_out) = (0, 0);
     let mut saturate = Saturate::WhenHard;
-    for seed in 0..3_000 {
+    each_seed(0..random_histories(3_000), |seed| {
         saturate = other_than(saturate);
         let (here, missing) = certify(&random_history(seed, size), saturate);
         claimed += here;
         left_out += missing;
-    }
+    });
     assert!(left_out * 50 < claimed, "{left_out} left out, {claimed} claimed");
 }
 

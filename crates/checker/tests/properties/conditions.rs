@@ -1,6 +1,6 @@
 //! Reads by condition: the engine answers as the definition does, and proves it.
 
-use crate::support::{Random, history};
+use crate::support::{Random, each_seed, history, random_histories};
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Verdict, check, decided_levels};
 use isolde_certificate::verify;
@@ -185,14 +185,13 @@ impl Run {
 }
 
 fn histories() -> u64 {
-    let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
-    count.map_or(6_000, |count| count.parse().expect("a number"))
+    random_histories(6_000)
 }
 
 #[test]
 fn random_conditions_get_the_verdicts_of_the_definition() {
     let mut counts: BTreeMap<(Level, &str), usize> = BTreeMap::new();
-    for seed in 0..histories() {
+    each_seed(0..histories(), |seed| {
         let text = random_conditions(seed);
         let history = history(&text);
         let index = Index::new(&history);
@@ -205,7 +204,7 @@ fn random_conditions_get_the_verdicts_of_the_definition() {
             assert_eq!(verdict.name(), expected, "{level}: {verdict:?}\n{text}");
             *counts.entry((level, expected)).or_default() += 1;
         }
-    }
+    });
     for level in [Level::SnapshotIsolation, Level::Serializable, Level::SessionSerializable] {
         for verdict in ["satisfied", "violated"] {
             assert!(counts[&(level, verdict)] > 100, "{level} {verdict}: {counts:?}");
@@ -216,7 +215,7 @@ fn random_conditions_get_the_verdicts_of_the_definition() {
 #[test]
 fn verdicts_about_conditions_are_certified() {
     let (mut claimed, mut left_out) = (0, 0);
-    for seed in 0..histories() / 2 {
+    each_seed(0..histories() / 2, |seed| {
         let text = random_conditions(seed);
         let history = history(&text);
         let index = Index::new(&history);
@@ -227,7 +226,7 @@ fn verdicts_about_conditions_are_certified() {
             claimed += claim.levels.len();
         }
         left_out += certified.left_out.len();
-    }
+    });
     assert!(left_out * 3 < claimed, "{left_out} left out, {claimed} claimed");
 }
 

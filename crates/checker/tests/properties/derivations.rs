@@ -7,7 +7,7 @@
 //! misses a violation.
 
 use crate::searches::Open;
-use crate::support::{Size, history, random_history};
+use crate::support::{Size, history, random_histories, random_history};
 use isolde::Level;
 use isolde::reference::{self, Reference};
 use isolde_certificate::{
@@ -339,18 +339,12 @@ fn values_repeat(history: &History) -> bool {
     })
 }
 
-/// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to try more.
-fn histories() -> u64 {
-    let count = std::env::var("ISOLDE_RANDOM_HISTORIES").ok();
-    count.map_or(110, |count| count.parse().expect("a number"))
-}
-
 #[test]
 fn a_level_is_refuted_if_and_only_if_it_is_violated() {
     let size = Size { txns_max: 4, ops_max: 3, keys_max: 2 };
     let mut violated: BTreeMap<Level, usize> = BTreeMap::new();
     let mut missed: BTreeMap<Level, usize> = BTreeMap::new();
-    for seed in 200..200 + histories() {
+    for seed in 200..200 + random_histories(110) {
         let text = random_history(seed, size);
         let history = history(&text);
         // What a read of a repeated value saw is a variable only where all events have one

@@ -1,6 +1,6 @@
 //! Linearizability is what its definition says, and its orders show it.
 
-use crate::support::{history, random_operations};
+use crate::support::{history, random_histories, random_operations};
 use isolde::linearizable::{Reading, decide};
 use isolde::reference::{self, Reference};
 use isolde::{Check, Level, Limits, Satisfied, Verdict};
@@ -8,15 +8,9 @@ use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Random histories that the test command tries; set `ISOLDE_RANDOM_HISTORIES` to
-/// try more.
-const RANDOM_HISTORIES: u64 = 20_000;
-
 #[test]
 fn random_operations_get_the_verdict_of_the_definition() {
-    let count = std::env::var("ISOLDE_RANDOM_HISTORIES")
-        .ok()
-        .map_or(RANDOM_HISTORIES, |count| count.parse().expect("a number"));
+    let count = random_histories(20_000);
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..count {
         let text = random_operations(seed, 7);

@@ -14,6 +14,7 @@ use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
 use crate::subject::Opening;
 use crate::{check, input, limits, report, say, workload};
+use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, TARGETS};
 use isolde_harness::{Address, Claim, Database, Parameters, Workload};
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
     /// Clients take new keys after this many transactions
     #[arg(long, value_name = "NUMBER")]
     rotate: Option<u64>,
+    /// What deleting a row by its key does
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "remove")]
+    deletes: Deletes,
     /// End after this long, such as 30s, however many transactions were committed
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
     duration: Option<Duration>,
@@ -71,6 +75,26 @@ pub(crate) struct Arguments {
     limits: limits::Arguments,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Deletes {
+    /// The row is gone
+    Remove,
+    /// The row stays with a value of its own, a tombstone, so that ranges show deleted keys too
+    Mark,
+}
+
+impl Arguments {
+    /// What clients do.
+    fn workload_of(&self, parameters: Parameters) -> Result<Workload, Failure> {
+        let workload = Workload::new(parameters, self.rotate);
+        let workload = match self.deletes {
+            Deletes::Remove => workload,
+            Deletes::Mark => workload.and_then(Workload::with_tombstones),
+        };
+        workload.map_err(|error| usage(&error.to_string()))
+    }
+}
+
 /// The workload if none is named: small transactions whose order is known, over few
 /// enough keys that clients meet.
 const DEFAULT_PRESET: &str = "MTC";
@@ -90,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let preset = arguments.workload.preset_or(DEFAULT_PRESET);
     let parameters = arguments.workload.applied_to(preset.parameters);
     // Before anything is opened, because it is the user's own doing.
-    Workload::new(parameters, arguments.rotate).map_err(|error| usage(&error.to_string()))?;
+    arguments.workload_of(parameters)?;
     arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
@@ -247,8 +271,7 @@ impl Run<'_> {
         parameters: Parameters,
         folder: &Path,
     ) -> Result<Recorded, Failure> {
-        let workload = Workload::new(parameters, self.arguments.rotate)
-            .map_err(|error| usage(&error.to_string()))?;
+        let workload = self.arguments.workload_of(parameters)?;
         let recording = Recording {
             claim: &self.claim,
             levels: &self.levels,
@@ -276,6 +299,9 @@ impl Run<'_> {
         text.push_str(&self.arguments.workload.typed());
         if let Some(rotate) = self.arguments.rotate {
             write!(text, " --rotate {rotate}").expect("a string grows");
+        }
+        if self.arguments.deletes == Deletes::Mark {
+            text.push_str(" --deletes mark");
         }
         if self.arguments.white_box {
             text.push_str(" --white-box");

@@ -221,7 +221,8 @@ impl Outcome {
     /// tested nothing.
     pub(super) fn status(&self) -> Status {
         let worst = |verdict| self.gate.iter().any(|gate| gate.verdict == verdict);
-        if worst("violated") {
+        // Who asks for a white box asks whether what it tells is so.
+        if worst("violated") || !self.refuted().is_empty() {
             Status::Violated
         } else if self.ended_by.is_some() {
             Status::BadInput
@@ -232,6 +233,11 @@ impl Outcome {
         }
     }
 
+    /// What the database told about itself and is not so.
+    fn refuted(&self) -> &[String] {
+        &self.report.refuted
+    }
+
     pub(super) fn to_json(&self) -> String {
         to_json(self)
     }
@@ -240,15 +246,23 @@ impl Outcome {
         let mut out = String::new();
         if !quiet {
             self.head(&mut out);
-            if self.gate.iter().any(|gate| gate.verdict != "satisfied") {
+            let is_wrong = |gate: &Gate| gate.verdict != "satisfied";
+            if self.gate.iter().any(is_wrong) || !self.refuted().is_empty() {
                 writeln!(out, "{}", self.explained).expect("a string grows");
             }
         }
+        // Who asked for a white box and reads the verdicts alone must not miss that they are
+        // those of a black one.
+        let lost = self.white_box.as_ref().and_then(|told| told.lost.as_deref());
+        let alone = lost.map(|why| format!(" (white box lost: {why})")).unwrap_or_default();
         for gate in &self.gate {
-            writeln!(out, "{}: {}", gate.level, gate.verdict).expect("a string grows");
+            writeln!(out, "{}: {}{alone}", gate.level, gate.verdict).expect("a string grows");
             if let Some(documented) = &gate.documented {
                 writeln!(out, "  documented: {documented}").expect("a string grows");
             }
+        }
+        for claim in self.refuted() {
+            writeln!(out, "refuted: {claim}").expect("a string grows");
         }
         if quiet {
             return out;

@@ -39,6 +39,7 @@ fn a_wrong_serialization_order_of_a_serializable_history_is_a_wrong_claim() {
                 "  the last before it in the order is that of B with x = 2 (h.txt:2)".into(),
                 "  another order does: the claim is wrong, not the level".into(),
                 "holds: serializable".into(),
+                "refuted: serialization-order".into(),
             ]
         )
     );
@@ -85,4 +86,80 @@ fn a_level_violated_outright_says_so_beside_given_version_orders() {
     let told_so = "(without what the database told too)";
     assert_eq!(lines[0], "judged with partial version orders of 1 key");
     assert_eq!((status, lines[1].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
+}
+
+/// Two things that the database told and that cannot both be so, while every level holds.
+const PARTED: &str = "A ts=3..4: w(x,1)\nB ts=1..2: w(x,2)\norder x: 1 2\n";
+
+#[test]
+fn sources_that_contradict_each_other_are_a_finding_though_the_level_holds() {
+    let folder = Folder::with(&[("h.txt", PARTED)]);
+    let run = folder.isolde("check h.txt --level serializable");
+    assert_eq!(run.status, 0);
+    let expected = "\nthe timestamps and the order of versions contradict each other:\n  \
+         the database installed x of A before that of B\n  \
+         by their timestamps B committed at 2, before A did at 4\n  \
+         no level is violated by what was seen: one of them is wrong\n\n\
+         holds: serializable\nrefuted: timestamps against version-order\n";
+    assert!(run.stdout.ends_with(expected), "{}", run.stdout);
+    let run = folder.isolde("check h.txt --level serializable --quiet");
+    let expected = "h.txt\tserializable\tsatisfied\n\
+                    h.txt\ttimestamps against version-order\trefuted\n";
+    assert_eq!((run.status, run.stdout.as_str()), (0, expected));
+}
+
+#[test]
+fn a_refuted_claim_fails_the_gate_of_those_who_ask_for_it() {
+    for (history, expected) in [
+        (PARTED, 1),
+        ("A ts=1..2: w(x,1)\nB ts=3..4: w(x,2)\norder x: 1 2\n", 0),
+        (&format!("{WRITERS}serial: A B C\n"), 1),
+        (&format!("{WRITERS}serial: B A C\n"), 0),
+        ("A ts=1..3: w(x,1)\nB ts=2..4: r(x,1)\n", 1),
+        ("A id=1: w(x,1)\nB sees=1: r(x,1)\n", 1),
+        ("A id=1: w(x,1)\nB sees=2: r(x,1)\n", 0),
+        (WRITERS, 0),
+    ] {
+        let folder = Folder::with(&[("h.txt", history)]);
+        assert_eq!(
+            folder.isolde("check h.txt -l serializable --claims").status,
+            expected,
+            "{history}"
+        );
+        assert_eq!(folder.isolde("check h.txt -l serializable").status, 0, "{history}");
+    }
+}
+
+#[test]
+fn the_report_names_the_sources_and_transactions_of_a_conflict() {
+    let history = "A id=1: w(x,1)\nB id=2: w(x,2)\nC sees=3: r(x,1)\norder x complete: 1 2\n";
+    let folder = Folder::with(&[("h.txt", history)]);
+    let run = folder.isolde("check h.txt --level serializable --format json");
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let expected = serde_json::json!([{
+        "between": ["snapshot", "read"],
+        "transactions": ["C", "A", "B"],
+        "explanation": "C read x = 1 from A (h.txt:3)\n\
+                        the snapshot that the database told of it sees B with x = 2 (h.txt:2), \
+                        which was installed later",
+    }]);
+    assert_eq!(report["conflicts"], expected);
+    assert_eq!(report["refuted"], serde_json::json!(["snapshot against read"]));
+}
+
+#[test]
+fn a_conflict_says_whether_a_level_is_violated_whichever_source_is_right() {
+    let skew = "C: r(u,nil) w(v,1)\nD: r(v,nil) w(u,1)\n";
+    let last = |history: &str| {
+        let folder = Folder::with(&[("h.txt", history)]);
+        let run = folder.isolde("check h.txt --level serializable");
+        let told = run.stdout.lines().rfind(|line| line.contains("is violated"));
+        (run.status, told.unwrap_or_default().trim().to_owned())
+    };
+    let outright = "serializable is violated whichever of them is right".to_owned();
+    assert_eq!(last(&format!("{PARTED}{skew}")), (1, outright));
+    let only = "C: w(z,1)\nD: w(z,2) w(y,2)\nE: r(y,2) r(z,1)\norder z: 1 2\n";
+    let by_told =
+        "serializable is violated only by what the database told: it or one of them is wrong";
+    assert_eq!(last(&format!("{PARTED}{only}")), (1, by_told.to_owned()));
 }

@@ -104,6 +104,11 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
             "expected the path of a file, as in sqlite:/path/to/file.db, found a server's address",
         ),
         ("run --sessions 0", "expected 1 to 1048576 sessions, found 0"),
+        (
+            "run --deletes mark",
+            "expected a workload that deletes rows by key for tombstones: Range-B, Range-RQH or \
+             Range-IDH",
+        ),
         ("run --rotate 0", "expected at least 1 transaction before keys change, found 0"),
         (
             "run postgres://user@192.0.2.1/none --fault kill",
@@ -206,6 +211,28 @@ fn conditions_are_judged_by_what_a_white_box_tells() {
             ));
             assert_eq!(run.status, 0, "{target} {preset}: {}{}", run.stdout, run.stderr);
         }
+    }
+}
+
+/// What ranges show of deleted keys is decided without a white box, and a store that is not
+/// serializable is found out.
+#[test]
+fn ranges_that_show_tombstones_are_decided_alone() {
+    let folder = Folder::with(&[]);
+    for preset in ["Range-RQH", "Range-IDH"] {
+        let marked = format!("--deletes mark --preset {preset} --keys 50");
+        let run = folder.isolde(&format!("run sqlite {marked} {SHORT} --output {preset}"));
+        assert_eq!(run.status, 0, "{preset}: {}{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains(" --deletes mark "), "{}", run.stdout);
+        let log = folder.read(&format!("{preset}/history.log"));
+        let tombstone = (1u64 << 62).to_string();
+        let is_range = |word: &&str| word.starts_with('q') && word.contains(&tombstone[..6]);
+        assert!(log.split(' ').any(|word| is_range(&word)), "{preset}: no range shows a tombstone");
+        let run = folder.isolde(&format!(
+            "run sim://read-committed {marked} {SHORT} --level serializable \
+             --until-violation --duration 60s --output {preset}-weak"
+        ));
+        assert_eq!(run.status, 1, "{preset}: {}{}", run.stdout, run.stderr);
     }
 }
 

@@ -346,16 +346,13 @@ fn a_full_memory_is_said_and_ends_nothing() {
 #[test]
 fn a_run_with_changes_by_condition_is_clean_again_from_its_log() {
     let folder = Folder::with(&[]);
-    for (number, (target, profile)) in [
+    for (target, profile) in [
         ("sqlite", "sqlite/serializable"),
         ("sim://snapshot-isolation", "sim/snapshot-isolation"),
         ("sim://serializable", "sim/serializable"),
         ("sim://read-committed", "sim/read-committed"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let log = format!("{number}.log");
+    ] {
+        let log = profile.replace('/', "-");
         let run = folder.isolde(&format!(
             "watch {target} --preset predicate-deletes --keys 30 --transactions 1000 --log {log} \
              --quiet"

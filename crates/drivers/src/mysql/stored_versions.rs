@@ -27,8 +27,9 @@ pub(super) struct StoredVersions {
     status: network::Server,
     /// Database and table.
     table: (String, String),
-    /// Commits of each key that were told already.
-    told: BTreeMap<u64, usize>,
+    /// The last commit of each key that was told already. Of what comes before it the garbage
+    /// collection may take what it wants.
+    told: BTreeMap<u64, u64>,
 }
 
 impl StoredVersions {
@@ -91,8 +92,7 @@ impl Evidence for StoredVersions {
                 ))
             })?;
             let told = self.told.entry(key).or_default();
-            found.extend(versions.iter().skip(*told));
-            *told = versions.len();
+            found.extend(untold(versions, told));
         }
         Ok(())
     }
@@ -102,8 +102,15 @@ impl Evidence for StoredVersions {
     }
 }
 
-/// The versions of a key in the order of their commits.
-fn versions(key: u64, answer: &Value) -> Option<Vec<Installed>> {
+/// Versions after the last one that was told, which is now the last of these.
+fn untold(versions: BTreeMap<u64, Installed>, told: &mut u64) -> Vec<Installed> {
+    let before = *told;
+    *told = versions.keys().next_back().map_or(before, |&last| last.max(before));
+    versions.into_iter().filter(|(commit, _)| *commit > before).map(|it| it.1).collect()
+}
+
+/// The versions of a key by their commits.
+fn versions(key: u64, answer: &Value) -> Option<BTreeMap<u64, Installed>> {
     let info = answer.pointer("/value/info").or_else(|| answer.pointer("/info"))?;
     let mut commits = BTreeMap::new();
     for write in info.get("writes").and_then(Value::as_array).into_iter().flatten() {
@@ -126,7 +133,7 @@ fn versions(key: u64, answer: &Value) -> Option<Vec<Installed>> {
         };
         commits.insert(write.get("commit_ts")?.as_u64()?, Installed { key, value, number: None });
     }
-    Some(commits.into_values().collect())
+    Some(commits)
 }
 
 /// The one integer beside the key in a row of format 2.
@@ -173,10 +180,15 @@ mod tests {
     fn versions_come_in_the_order_of_their_commits() {
         let answer: Value = serde_json::from_str(ANSWER).expect("JSON");
         let version = |value| Installed { key: 5, value, number: None };
-        assert_eq!(
-            versions(5, &answer),
-            Some(vec![version(Some(12)), version(None), version(Some(70_000))])
-        );
+        let mut all = versions(5, &answer).expect("an answer");
+        let mut told = 0;
+        let expected = [version(Some(12)), version(None), version(Some(70_000))];
+        assert_eq!(untold(all.clone(), &mut told), expected);
+        assert_eq!(untold(all.clone(), &mut told), []);
+        // The garbage collection takes the first one, and another one is committed.
+        all.pop_first();
+        all.insert(told + 1, version(Some(9)));
+        assert_eq!(untold(all, &mut told), [version(Some(9))]);
     }
 
     #[test]

@@ -98,7 +98,8 @@ fn postgres(servers: Servers) -> Vec<Claim> {
                 "serializable",
                 &["serializable", "strong-snapshot-isolation"],
                 SnapshotPoint::FirstRequest,
-            ),
+            )
+            .deviates("strong-snapshot-isolation", UPSERT_OF_DELETED),
         ],
         // A standby replays the log in its order, which is not the order in which
         // commits became visible on the primary. It refuses to be serializable.

@@ -80,21 +80,53 @@ impl Decoding {
 /// What is missing, and how to get it.
 fn refusal(error: &postgres::Error) -> Failure {
     let code = error.code().map_or("", postgres::error::SqlState::code);
-    let advice = match code {
-        "42501" => "; the user needs the attribute REPLICATION: ALTER ROLE name REPLICATION",
-        "53400" => "; all replication slots are taken: raise max_replication_slots or drop one",
-        "42704" if described(error).contains("replication slot") => {
+    let text = described(error);
+    Failure::Refused(format!("cannot follow the log: {text}{}", advice(code, &text)))
+}
+
+/// What to do about an error of this code and text.
+fn advice(code: &str, text: &str) -> &'static str {
+    let says = |part: &str| text.contains(part);
+    match code {
+        "42501" => {
+            "; the user needs the attribute REPLICATION, which a superuser gives by ALTER ROLE name \
+             REPLICATION"
+        }
+        "53400" => {
+            "; drop one that nobody needs: SELECT slot_name FROM pg_replication_slots WHERE NOT \
+             active, then SELECT pg_drop_replication_slot('name'); or raise max_replication_slots \
+             and restart the server"
+        }
+        "55006" => {
+            "; another connection reads this slot: let it end, or end it by SELECT \
+             pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = 'name'"
+        }
+        "55000" if says("wal_level") => {
+            "; set wal_level = logical in postgresql.conf and restart the server"
+        }
+        "55000" if says("not created in this database") => {
+            "; name the database in the address that the slot was created in: SELECT database FROM \
+             pg_replication_slots WHERE slot_name = 'name'"
+        }
+        "55000" if says("physical") => {
+            "; expected a logical slot: SELECT pg_create_logical_replication_slot('name', \
+             'test_decoding')"
+        }
+        "55000" if says("no longer") || says("invalidated") => {
+            "; the server has removed the log that the slot needs: raise max_slot_wal_keep_size, \
+             create a new slot and run again"
+        }
+        "55000" => "; the slot must belong to this database and have the plugin test_decoding",
+        "42704" if says("replication slot") => {
             "; a slot keeps the log only from its creation on: create it before the run, by SELECT \
              pg_create_logical_replication_slot('name', 'test_decoding')"
         }
-        "55000" => "; the slot must belong to this database and have the plugin test_decoding",
         "58P01" | "42704" => {
             "; the output plugin test_decoding is missing: it comes with the server's contrib \
              programs"
         }
         _ => "",
-    };
-    Failure::Refused(format!("cannot follow the log: {}{advice}", described(error)))
+    }
 }
 
 impl Evidence for Decoding {

@@ -101,6 +101,7 @@ fn after_a_failure_nothing_more_is_written() {
         start: Instant::now(),
         file: Some(Mutex::new(LogFile { file, length: 0, failed: None })),
         observer: None,
+        memory: None,
         sessions: AtomicU64::new(0),
     };
     let first = log.event("one").expect_err("the disk is full");

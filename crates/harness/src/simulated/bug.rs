@@ -185,10 +185,10 @@ impl Bug {
                 parameters.isolation.name()
             )));
         }
-        if self.is_of_rows() {
+        if self.is_of_rows() && !matches!(parameters.kind, crate::TxnKind::Rows(_)) {
             return Err(ParameterError::new(format!(
-                "expected a bug of registers, found {name}, which takes conditions: drive the \
-                 simulated database instead"
+                "expected a workload of rows for {name}, which takes conditions, found one without: \
+                 take the preset `predicates`"
             )));
         }
         if parameters.kind == crate::TxnKind::ListAppend && !self.row().on_lists {

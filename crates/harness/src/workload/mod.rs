@@ -33,7 +33,13 @@ pub struct Workload {
     parameters: Parameters,
     /// Transactions of a client on the same keys.
     rotate: Option<u64>,
+    /// Whether deletes leave a marked row.
+    tombstones: bool,
 }
+
+/// Values from here on are tombstones: a delete wrote them, so that who reads the row sees
+/// which delete it was. No other value of a run is as large.
+pub const TOMBSTONES: u64 = 1 << 62;
 
 /// A list is at most this long before clients move on, about.
 const LIST_LENGTH: u64 = 128;
@@ -54,7 +60,19 @@ impl Workload {
             return Err(ParameterError::new(message));
         }
         let rotate = rotate.or_else(|| parameters.kind.is_list().then(|| lists_last(&parameters)));
-        Ok(Workload { parameters, rotate })
+        Ok(Workload { parameters, rotate, tombstones: false })
+    }
+
+    /// The same with deletes that mark their row and leave it there [Viper]. A range then shows
+    /// every key that ever had a row, so that each key is read in one version, and inserts
+    /// write over the marks.
+    pub fn with_tombstones(self) -> Result<Workload, ParameterError> {
+        if !self.requests().contains(&RequestKind::Delete) {
+            let message = "expected a workload that deletes rows by key for tombstones: Range-B, \
+                           Range-RQH or Range-IDH";
+            return Err(ParameterError::new(message));
+        }
+        Ok(Workload { tombstones: true, ..self })
     }
 
     /// Its parameters.
@@ -71,6 +89,7 @@ impl Workload {
         match self.parameters.kind {
             TxnKind::ListAppend => vec![ReadList, Append],
             TxnKind::Rows(Rows::BlindWriteRange) => vec![Read, Write, Range],
+            TxnKind::Rows(Rows::Mix { .. }) if self.tombstones => vec![Read, Write, Range],
             TxnKind::Rows(Rows::Mix { .. }) => vec![Read, Write, Insert, Delete, Range],
             TxnKind::Rows(Rows::Predicates { deletes: 0, .. }) => {
                 vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere]
@@ -103,6 +122,7 @@ impl Workload {
             values: Values { next: u64::from(number), clients: u64::from(parameters.sessions) },
             lists: parameters.kind.is_list(),
             planned: 0,
+            tombstones: self.tombstones,
             rotate: self.rotate,
             keys: u64::from(parameters.keys),
         }
@@ -117,6 +137,7 @@ pub struct Client {
     values: Values,
     lists: bool,
     planned: u64,
+    tombstones: bool,
     rotate: Option<u64>,
     keys: u64,
 }
@@ -184,11 +205,25 @@ impl Client {
         let generation = self.rotate.map_or(0, |rotate| self.planned / rotate);
         self.planned += 1;
         for request in requests {
+            if self.tombstones {
+                self.mark(request);
+            }
             if self.access == Access::ReadOnly {
                 *request = reading(request);
             }
             shift(request, generation * self.keys);
         }
+    }
+
+    /// Lets a delete mark its row, and an insert write over the mark.
+    fn mark(&mut self, request: &mut Request) {
+        *request = match *request {
+            Request::Delete { key } => {
+                Request::Write { key, value: TOMBSTONES + self.values.one() }
+            }
+            Request::Insert { key, value } => Request::Write { key, value },
+            ref other => other.clone(),
+        };
     }
 
     /// The request of this place of the plan as it is to be sent: some write what follows from

@@ -109,3 +109,35 @@ fn keys_rotate() {
     }
     assert!(Workload::new(parameters, Some(0)).is_err());
 }
+
+#[test]
+fn with_tombstones_every_delete_marks_its_row_with_a_value_of_its_own() {
+    let preset = crate::preset("Range-IDH").expect("a preset");
+    let removing = workload(preset.parameters);
+    let marking = removing.clone().with_tombstones().expect("a workload that deletes");
+    let kinds = [RequestKind::Read, RequestKind::Write, RequestKind::Range];
+    assert_eq!(marking.requests(), kinds);
+    let mut marks = HashSet::new();
+    let (removing, marking) =
+        (plans(&removing, 0, Access::ReadWrite), plans(&marking, 0, Access::ReadWrite));
+    for (plain, marked) in removing.iter().flatten().zip(marking.iter().flatten()) {
+        match (plain, marked) {
+            (Request::Delete { key }, Request::Write { key: same, value }) => {
+                assert_eq!(key, same);
+                assert!(*value >= TOMBSTONES && marks.insert(*value), "{value}");
+            }
+            (Request::Insert { key, .. } | Request::Write { key, .. }, it) => {
+                let Request::Write { key: same, value } = it else { panic!("{it:?}") };
+                assert!(key == same && *value < TOMBSTONES, "{it:?}");
+            }
+            (plain, marked) => assert_eq!(plain, marked),
+        }
+    }
+    assert!(!marks.is_empty());
+    let refused = workload(PRESETS[0].parameters).with_tombstones();
+    assert_eq!(
+        refused.expect_err("nothing is deleted").to_string(),
+        "expected a workload that deletes rows by key for tombstones: Range-B, Range-RQH or \
+         Range-IDH"
+    );
+}

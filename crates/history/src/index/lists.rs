@@ -182,7 +182,8 @@ impl<'a> KeyOrder<'a> {
             .of(self.longest.key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
-            .filter(|version| self.is_only(version.value))
+            // Of an element that was appended twice and shown, it is open which append that was.
+            .filter(|version| self.is_only(version.value) || place(version.value) == u32::MAX)
             .map(|version| (version.op(), version.txn, place(version.value)))
             .collect();
         appends.sort_unstable();

@@ -22,7 +22,7 @@ mod writes;
 pub use marks::KeyMarks;
 pub use versions::Version;
 
-use crate::history::{History, KeyId, OpId, Outcome, TxnId};
+use crate::history::{History, KeyId, OpId, OpKind, Outcome, TxnId};
 use own::OwnWrites;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -263,6 +263,12 @@ impl Index {
         }
         let written = written_keys(history, &counted);
         let lists = lists::orders(history, &writes, &own, &counted);
+        // Where lists contradict each other, the longest may not show what others do.
+        let is_list = |several: &SeveralOrigins| {
+            let op = joined.ops[several.read.0 as usize];
+            history.op_kinds()[op.index()] == OpKind::ReadList
+        };
+        let has_repeated_elements = lists.has_repeated || joined.several.iter().any(is_list);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
         given::orders(history, &writes, &counted, &mut steps, &mut conflicts);
         conflicts.sort_unstable();
@@ -287,7 +293,7 @@ impl Index {
             misreads: joined.misreads,
             several: joined.several,
             has_lesser: joined.has_lesser,
-            has_repeated_elements: lists.has_repeated,
+            has_repeated_elements,
             steps,
             conflicts,
         }

@@ -141,7 +141,7 @@ impl Random {
             let (key, values) = (self.key(), self.values());
             let numbers = (0..values.len() as u32).filter(|_| self.below(3) == 0);
             let numbers: Vec<u32> = numbers.collect();
-            let numbers = numbers.into_iter().map(|at| (at, self.below(20) as u64)).collect();
+            let numbers = numbers.into_iter().map(|at| (at, self.below(20))).collect();
             self.builder.version_chain(VersionChain {
                 key,
                 values,

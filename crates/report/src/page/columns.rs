@@ -103,7 +103,7 @@ impl Columns {
             sessions: history.sessions().map(|it| session_column(history, it)).collect(),
             session_txns: history.sessions().map(session_of_shown).collect(),
             names: (labelled || !whole)
-                .then(|| shown.iter().map(|&txn| history.txn_name(txn)).collect()),
+                .then(|| shown.iter().map(|&txn| history.readable_name(txn)).collect()),
             outcomes: shown.iter().map(|&txn| outcome_letter(history.outcome(txn))).collect(),
             txn_ops: shown.iter().map(|&txn| history.op_range(txn).len()).collect(),
             invoked: column(|history, txn| history.txn_interval(txn).invoked),

@@ -120,6 +120,7 @@ impl Page<'_> {
             weakest_violated: read.weakest_violated.clone(),
             notes: self.report["notes"].clone(),
             serialization_order: self.report.get("serialization_order").cloned(),
+            conflicts: self.report.get("conflicts").cloned(),
             remarks: read.remarks.iter().map(AnomalyRead::shown).collect(),
             counterexamples,
             run: self.run,
@@ -290,6 +291,9 @@ struct Data<'a> {
     notes: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     serialization_order: Option<Value>,
+    /// Absent in reports of older versions, and where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<Value>,
     remarks: Vec<RemarkShown>,
     counterexamples: Vec<CounterexampleShown>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,7 +359,7 @@ impl<'a> Sessions<'a> {
                 let range = self.history.session_range(session);
                 range.start.checked_add(place).filter(|txn| range.contains(txn)).map(TxnId)
             });
-            let mut named = ids.filter(|&txn| self.history.txn_name(txn) == it.name);
+            let mut named = ids.filter(|&txn| self.history.readable_name(txn) == it.name);
             named.next()
         });
         found.collect()

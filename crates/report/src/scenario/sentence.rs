@@ -141,9 +141,16 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
     if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
-        let (looked, them) = looked(prose, read);
+        let looked = looked(prose, read);
         let name = prose.key(key);
-        return format!("{after} {looked} after {before} had changed what {name} adds to {them}");
+        let wrote = prose.index.final_write(history, edge.before, key);
+        let wrote = wrote.map_or_else(|| name.clone(), |write| prose.content(write, key));
+        return match history.predicate(read).aggregate {
+            Some(_) => format!("{after} {looked} over rows with {wrote} of {before}"),
+            None => {
+                format!("{after} {looked} and did not find {name}, as {before} left it: {wrote}")
+            }
+        };
     }
     match write {
         Some(write) if write.kind == OpKind::Append => {
@@ -154,13 +161,13 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     }
 }
 
-/// What an operation by condition did, and how to speak of what it found.
-fn looked(prose: &Prose<'_>, read: OpId) -> (String, &'static str) {
+/// What an operation by condition did.
+pub(super) fn looked(prose: &Prose<'_>, read: OpId) -> String {
     let predicate = prose.history.predicate(read);
     let condition = predicate.display(prose.history.values());
     match predicate.aggregate {
-        None => (format!("selected rows with {condition}"), "them"),
-        Some(_) => (format!("computed {condition}"), "it"),
+        None => format!("selected rows with {condition}"),
+        Some(_) => format!("computed {condition}"),
     }
 }
 
@@ -179,10 +186,15 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
         let condition = predicate.display(history.values());
         if !predicate.item_rows().any(|row| row.key == key) {
             let name = prose.key(key);
-            let (looked, them) = looked(prose, read);
-            return format!(
-                "{before} {looked} before {after} changed what {name} adds to {them}{written}"
-            );
+            let looked = looked(prose, read);
+            return match predicate.aggregate {
+                Some(_) => format!("{before} {looked} before {after} replaced {name}{written}"),
+                None => {
+                    format!(
+                        "{before} {looked} and did not find {name} before {after} wrote it{written}"
+                    )
+                }
+            };
         }
         return format!(
             "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",

@@ -1,10 +1,10 @@
 //! What happened, in one sentence of everyday words.
 
 use super::build::premises;
-use super::sentence::chosen;
+use super::sentence::{chosen, looked};
 use crate::prose::{Prose, explain};
 use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
-use isolde_history::{KeyId, OpId, TxnId};
+use isolde_history::{KeyId, OpId, OpKind, TxnId};
 
 /// The sentence for an anomaly, without a full stop.
 pub(super) fn summary(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
@@ -66,8 +66,8 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
 /// What a reader saw and who replaced it.
 struct Missed {
     reader: String,
-    /// As `x = 0`.
-    saw: String,
+    read: Option<OpId>,
+    key: KeyId,
     by: String,
     /// As `x = 1`.
     wrote: String,
@@ -83,12 +83,61 @@ fn missed(prose: &Prose<'_>, edge: &Edge) -> Option<Missed> {
         _ => return None,
     };
     let write = prose.index.final_write(prose.history, edge.after, key);
-    Some(Missed {
-        reader: prose.txn(edge.before),
-        saw: read.map_or_else(|| prose.key(key), |read| prose.content(read, key)),
-        by: prose.txn(edge.after),
-        wrote: write.map_or_else(|| prose.key(key), |write| prose.content(write, key)),
-    })
+    let wrote = match write {
+        Some(write) if prose.history.op(write).kind == OpKind::Delete => {
+            format!("deletion of {}", prose.key(key))
+        }
+        Some(write) => prose.content(write, key),
+        None => prose.key(key),
+    };
+    let (reader, by) = (prose.txn(edge.before), prose.txn(edge.after));
+    Some(Missed { reader, read, key, by, wrote })
+}
+
+impl Missed {
+    /// How the read by condition looked, if it was one.
+    fn looked(&self, prose: &Prose<'_>) -> Option<String> {
+        let read = self.read.filter(|&read| !prose.history.op(read).kind.has_key())?;
+        Some(looked(prose, read))
+    }
+
+    fn is_aggregate(&self, prose: &Prose<'_>) -> bool {
+        self.read.is_some_and(|read| {
+            !prose.history.op(read).kind.has_key()
+                && prose.history.predicate(read).aggregate.is_some()
+        })
+    }
+
+    /// As `x = 0`.
+    fn saw(&self, prose: &Prose<'_>) -> String {
+        self.read.map_or_else(|| prose.key(self.key), |read| prose.content(read, self.key))
+    }
+
+    /// That it looked and missed `what`, to follow the reader's name. What it read instead comes
+    /// first.
+    fn told(&self, prose: &Prose<'_>, what: &str) -> String {
+        match self.looked(prose) {
+            Some(looked) if self.is_aggregate(prose) => format!("{looked} without {what}"),
+            Some(looked) => format!("{looked} and missed {what}"),
+            None => format!("read {} and missed {what}", self.saw(prose)),
+        }
+    }
+
+    /// The same, what it read instead last.
+    fn told_last(&self, prose: &Prose<'_>, what: &str) -> String {
+        match self.looked(prose) {
+            Some(_) => self.told(prose, what),
+            None => format!("missed {what}: it read {}", self.saw(prose)),
+        }
+    }
+
+    /// That it looked in vain for what it should have seen.
+    fn still(&self, prose: &Prose<'_>) -> String {
+        match self.looked(prose) {
+            Some(_) => self.told(prose, "that"),
+            None => format!("read {}", self.saw(prose)),
+        }
+    }
 }
 
 fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
@@ -97,8 +146,10 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
     let all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
     let chain: Vec<String> =
         edges.iter().filter(|edge| edge.before != INITIAL).map(|edge| name(edge.before)).collect();
-    if kind == AnomalyKind::LostUpdate {
-        return lost_update(prose, edges);
+    match kind {
+        AnomalyKind::LostUpdate => return lost_update(prose, edges),
+        AnomalyKind::LostInsert => return lost_insert(prose, edges, &all),
+        _ => {}
     }
     match (&all[..], &edges[..]) {
         ([], _) => without_misses(kind, &chain),
@@ -107,10 +158,13 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
             let path: Vec<&Edge> = edges[place + 1..].iter().chain(&edges[..place]).collect();
             one_miss(prose, it, &path)
         }
-        ([one, other], [_, _]) => format!(
-            "{} read {} and missed {} of {}, {} read {} and missed {} of {}: neither saw the other",
-            one.reader, one.saw, one.wrote, one.by, other.reader, other.saw, other.wrote, other.by
-        ),
+        ([one, other], [_, _]) => {
+            let told = |it: &Missed| {
+                let what = format!("{} of {}", it.wrote, it.by);
+                format!("{} {}", it.reader, it.told(prose, &what))
+            };
+            format!("{}, {}: neither saw the other", told(one), told(other))
+        }
         _ if matches!(
             kind,
             AnomalyKind::LongFork | AnomalyKind::SessionLongFork | AnomalyKind::RealTimeLongFork
@@ -132,18 +186,25 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
 /// One transaction missed what it had to see, because of a path that leads from the one to
 /// the other.
 fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
-    let Missed { reader, saw, by, wrote } = it;
+    let Missed { reader, by, wrote, .. } = it;
+    let its = format!("its {wrote}");
     match path {
-        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] => format!(
-            "{reader} saw {} of {by}, but missed its {wrote}: it read {saw}",
-            prose.content(*read, *key)
+        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] => {
+            let saw = saw_of(prose, *read, *key, by);
+            match it.looked(prose) {
+                Some(_) if it.read == Some(*read) => format!("{reader} {saw}, but missed {its}"),
+                Some(_) => format!("{reader} {saw}, but also {}", it.told(prose, &its)),
+                None => format!("{reader} {saw}, but {}", it.told_last(prose, &its)),
+            }
+        }
+        [Edge { reason: Reason::RealTime, .. }] => format!(
+            "{reader} began after {by} had written {wrote} and ended, and still {}",
+            it.still(prose)
         ),
-        [Edge { reason: Reason::RealTime, .. }] => {
-            format!("{reader} began after {by} had written {wrote} and ended, and still read {saw}")
-        }
-        [Edge { reason: Reason::Session, .. }] => {
-            format!("{by} wrote {wrote}, and {reader}, later in the same session, still read {saw}")
-        }
+        [Edge { reason: Reason::Session, .. }] => format!(
+            "{by} wrote {wrote}, and {reader}, later in the same session, still {}",
+            it.still(prose)
+        ),
         _ => {
             let between: Vec<String> =
                 path.iter().skip(1).map(|edge| prose.txn(edge.before)).collect();
@@ -151,9 +212,27 @@ fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
                 [] => String::new(),
                 names => format!(", by way of {}", names.join(" and ")),
             };
-            format!("{reader} comes after {by}{by_way}, but missed its {wrote}: it read {saw}")
+            format!("{reader} comes after {by}{by_way}, but {}", it.told_last(prose, &its))
         }
     }
+}
+
+/// What was seen of another transaction, and how.
+fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
+    let history = prose.history;
+    if history.op(read).kind.has_key() {
+        return format!("saw {} of {by}", prose.content(read, key));
+    }
+    let looked = looked(prose, read);
+    let predicate = history.predicate(read);
+    let name = prose.key(key);
+    if predicate.aggregate.is_some() {
+        return format!("{looked} with {name} of {by}");
+    }
+    if predicate.item_rows().any(|row| row.key == key && row.matched) {
+        return format!("{looked} and saw {} of {by}", prose.content(read, key));
+    }
+    format!("{looked} and did not find {name}, as {by} left it")
 }
 
 fn without_misses(kind: AnomalyKind, chain: &[String]) -> String {
@@ -203,6 +282,20 @@ fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
         }
         [] => format!("{one} and {other} each replaced what the other wrote"),
     }
+}
+
+fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
+    let (one, other) = (edges[0].before, edges[1].before);
+    let Some(key) = all.first().map(|it| it.key) else { return lost_update(prose, edges) };
+    format!(
+        "{0} and {1} both found no {2} and both inserted it, {0}{3} and {1}{4}: one of the two is \
+         lost",
+        prose.txn(one),
+        prose.txn(other),
+        prose.key(key),
+        prose.written(one, key),
+        prose.written(other, key)
+    )
 }
 
 fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {

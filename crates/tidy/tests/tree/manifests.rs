@@ -67,8 +67,8 @@ const ALLOWED: &[Allowed] = &[
     // Tests alone: nothing else builds the second engine.
     Allowed {
         package: "isolde-crosscheck",
-        dependencies: &[],
-        in_tests: &["isolde-history", "isolde", "isolde-harness"],
+        dependencies: &["isolde"],
+        in_tests: &["isolde-history", "isolde-harness"],
     },
     Allowed {
         package: "isolde-tidy",

@@ -29,7 +29,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
     };
     let mut problems = Vec::new();
     for &(op, balances) in &reads {
-        let name = recorded.history.txn_name(recorded.history.txn_of(op));
+        let name = recorded.history.readable_name(recorded.history.txn_of(op));
         let problem =
             |kind, what| Problem { name: kind, ops: vec![op], text: format!("{name} read {what}") };
         let unexpected = balances.iter().find(|(account, _)| !accounts.contains(account));

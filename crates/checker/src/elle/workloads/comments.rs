@@ -104,7 +104,7 @@ fn missed(
     }
     let mut earlier = thread.ends[..before].iter();
     let &(_, op, number) = earlier.find(|(_, _, number)| !seen.contains(number))?;
-    let name = recorded.history.txn_name(recorded.history.txn_of(read.op));
+    let name = recorded.history.readable_name(recorded.history.txn_of(read.op));
     let text = format!("{name} saw {last} and missed {number}, which was there before it was sent");
     Some(Problem { name: "missing", ops: vec![read.op, op], text })
 }

@@ -33,7 +33,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         let lowest = certain.more + possible.less;
         let highest = possible.more + certain.less;
         if value < lowest || value > highest {
-            let name = recorded.history.txn_name(recorded.history.txn_of(read.op));
+            let name = recorded.history.readable_name(recorded.history.txn_of(read.op));
             let text = format!("{name} read {value}, which should be from {lowest} to {highest}");
             problems.push(Problem { name: "out-of-bounds", ops: vec![read.op], text });
         }

@@ -118,7 +118,7 @@ fn compare(one: &Snapshot, other: &Snapshot) -> Compared {
 }
 
 fn fork(history: &History, pair: (&Snapshot, &Snapshot), keys: (KeyId, KeyId)) -> Problem {
-    let name = |snapshot: &Snapshot| history.txn_name(history.txn_of(snapshot.op));
+    let name = |snapshot: &Snapshot| history.readable_name(history.txn_of(snapshot.op));
     let key = |key: KeyId| history.datum(history.key_name(key));
     let (first, second) = (key(keys.0), key(keys.1));
     let text = format!(

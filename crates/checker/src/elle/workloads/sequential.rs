@@ -25,7 +25,7 @@ pub(super) fn check(recorded: &Recorded<'_>) -> Result<Finding, Misfit> {
         let missing = parts[first..].iter().position(|part| *part == Tree::Nil);
         if let Some(missing) = missing {
             whole -= usize::from(first == 0);
-            let name = recorded.history.txn_name(recorded.history.txn_of(read.op));
+            let name = recorded.history.readable_name(recorded.history.txn_of(read.op));
             let text = format!(
                 "{name} saw {} of key {key}, and then missed a part that was written before it",
                 parts[first + missing - 1]

@@ -178,9 +178,10 @@ pub(in crate::strong) fn all_fit(
 
 /// Questions about single keys as choices of the version that was seen.
 ///
-/// A key that was not found has a version that adds nothing. In an order of events that answers
-/// all questions, the last version of the key before the reader began is one of these; so the
-/// reader may as well be taken to have read it, like a value that several transactions wrote.
+/// A key that was not found has a version that adds nothing, as has a listed one that does not
+/// meet the condition. In an order of events that answers all questions, the last version of the
+/// key before the reader began is one of these; so the reader may as well be taken to have read
+/// it, like a value that several transactions wrote.
 pub(in crate::strong) struct Choosable<'v, 'a> {
     /// None if there are no questions.
     asked: Option<Asked<'v, 'a>>,
@@ -221,7 +222,7 @@ pub(in crate::strong) fn choosable(versions: &Versions<'_>) -> Vec<Open> {
 }
 
 impl Asked<'_, '_> {
-    /// All versions that the operation may have seen.
+    /// All versions that may be the last one when the reader began.
     fn repeated(&mut self, open: &Open) -> Repeated {
         let versions = self.versions;
         let history = versions.history;
@@ -233,12 +234,12 @@ impl Asked<'_, '_> {
             let write = writes.of(*slot);
             let share = history.share(predicate, key, write);
             let adds = share.is_some_and(|share| share != Share::Nothing);
-            let value = write.map_or(history.initial(key), |write| history.op(write).value);
             match listed {
                 Listed::Untold => true,
                 Listed::Absent => !adds,
                 Listed::Replaced => adds,
-                Listed::Value { value: seen, matched } => value == seen && adds == matched,
+                // Or one like the listed version: nothing need have changed between them.
+                Listed::Value { matched, .. } => adds == matched,
             }
         };
         let slots = std::iter::once(INITIAL_SLOT).chain(versions.slots_of(key));

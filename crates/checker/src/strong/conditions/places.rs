@@ -29,6 +29,8 @@ struct Chain {
     /// By place, the least number of a writer from there on; `None` if a writer has none.
     least_from: Option<Vec<u64>>,
     numbers: Vec<u64>,
+    /// Where the last snapshot ended. The next one of the same session ends near it.
+    last_end: usize,
     /// By place, the row's value where it exists and is a small number, else [`NO_ROW`].
     rows: Vec<i64>,
 }
@@ -53,7 +55,7 @@ impl<'v, 'a> Chains<'v, 'a> {
         }
     }
 
-    fn chain(&mut self, key: KeyId) -> &Chain {
+    fn chain(&mut self, key: KeyId) -> &mut Chain {
         let versions = self.versions;
         let writes = &self.writes;
         self.known[key.index()].get_or_insert_with(|| Chain::new(versions, writes, key))
@@ -146,7 +148,8 @@ impl<'v, 'a> Chains<'v, 'a> {
         let chain = self.chain(key);
         let least_from = chain.least_from.as_ref()?;
         // Every version after the last one with a number below the bound is beyond it.
-        let mut place = least_from.partition_point(|&least| least < snapshot.below);
+        let mut place = count_below(least_from, snapshot.below, chain.last_end);
+        chain.last_end = place;
         while place > 1 {
             let (slot, number) = (chain.slots[place - 1], chain.numbers[place - 1]);
             if snapshot.sees(number) && versions.writer(slot) != reader {
@@ -156,6 +159,29 @@ impl<'v, 'a> Chains<'v, 'a> {
         }
         Some(place.saturating_sub(1) as u32)
     }
+}
+
+/// How many of ascending numbers are below a bound, looked for from a guess outwards.
+fn count_below(ascending: &[u64], bound: u64, guess: usize) -> usize {
+    let (all, mut step) = (ascending.len(), 1);
+    let is_below = |place: usize| ascending[place] < bound;
+    // Everything before the first is below the bound, nothing from the second on is.
+    let (low, high) = if guess < all && is_below(guess) {
+        let mut low = guess + 1;
+        while low + step < all && is_below(low + step) {
+            low += step + 1;
+            step *= 2;
+        }
+        (low, all.min(low + step))
+    } else {
+        let mut high = all.min(guess);
+        while step <= high && !is_below(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        (high.saturating_sub(step), high)
+    };
+    low + ascending[low..high].partition_point(|&it| it < bound)
 }
 
 impl Chain {
@@ -189,5 +215,23 @@ impl Chain {
             chain.least_from = Some(least_from);
         }
         chain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guess_leads_to_the_same_count() {
+        for ascending in [&[][..], &[3], &[1, 2, 2, 5, 5, 5, 8, 9, 9, 12, 40, 41]] {
+            for bound in 0..50 {
+                let expected = ascending.partition_point(|&it| it < bound);
+                for guess in 0..=ascending.len() {
+                    let found = count_below(ascending, bound, guess);
+                    assert_eq!(found, expected, "{ascending:?} {bound} from {guess}");
+                }
+            }
+        }
     }
 }

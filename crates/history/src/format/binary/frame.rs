@@ -260,9 +260,12 @@ fn frames<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<Frame<'a>>, ReadError> 
     let version = word(&header[8..12]);
     if version != VERSION {
         let message = format!("expected version {VERSION} of the binary format, found {version}");
-        return Err(ReadError::new(file, message)
-            .at(place(8))
-            .hint("a newer isolde may have written it"));
+        let hint = if version > VERSION {
+            "a newer isolde wrote it"
+        } else {
+            "an older isolde wrote it: let that one convert it to text, or record it again"
+        };
+        return Err(ReadError::new(file, message).at(place(8)).hint(hint));
     }
     let count = word(&header[12..16]);
     if count as usize != SCHEMA.len() {

@@ -215,7 +215,13 @@ fn another_version_is_refused_with_advice() {
     assert_eq!(
         refusal(&bytes),
         "test.isolde: byte 8: expected version 3 of the binary format, found 4 \
-         (a newer isolde may have written it)"
+         (a newer isolde wrote it)"
+    );
+    bytes[8] = 2;
+    assert_eq!(
+        refusal(&bytes),
+        "test.isolde: byte 8: expected version 3 of the binary format, found 2 \
+         (an older isolde wrote it: let that one convert it to text, or record it again)"
     );
 }
 
