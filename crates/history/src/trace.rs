@@ -192,7 +192,9 @@ impl Decoder {
     /// Takes the bytes that have arrived. The error says which message is wrong, what was
     /// expected and what was found.
     pub fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
-        if self.pending.is_empty() {
+        if self.goes_on_with(bytes) {
+            self.pending.extend_from_slice(bytes);
+        } else if self.pending.is_empty() {
             let taken = self.take_whole(bytes, sink)?;
             self.pending.extend_from_slice(&bytes[taken..]);
         } else {
@@ -203,6 +205,15 @@ impl Decoder {
             self.pending = pending;
         }
         Ok(())
+    }
+
+    /// Whether these bytes are the middle of a line. What came before them is not searched for
+    /// its end again: a line that trickles in would take time quadratic in its length.
+    fn goes_on_with(&self, bytes: &[u8]) -> bool {
+        self.form == Some(Form::Json)
+            && !self.pending.is_empty()
+            && self.pending.len() + bytes.len() < MESSAGE_BYTES_MAX
+            && memchr::memchr(b'\n', bytes).is_none()
     }
 
     /// Takes the messages that are whole, and tells how many bytes they are.
@@ -245,7 +256,7 @@ impl Decoder {
 /// The first line without its end, and its length with it.
 fn line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     let searched = &bytes[..bytes.len().min(MESSAGE_BYTES_MAX)];
-    match searched.iter().position(|&byte| byte == b'\n') {
+    match memchr::memchr(b'\n', searched) {
         Some(end) => Ok(Some((&bytes[..end], end + 1))),
         None if bytes.len() >= MESSAGE_BYTES_MAX => {
             Err(format!("expected at most {MESSAGE_BYTES_MAX} bytes, found a longer line"))
