@@ -152,12 +152,11 @@ pub(super) fn by_contention(bench: &Bench<'_>, text: &mut String) -> Result<(), 
 pub(super) fn by_workload(bench: &Bench<'_>, text: &mut String) -> Result<(), String> {
     line(text, "\n### By workload\n");
     line(text, &format!("| workload | {HEAD}\n|---|---:|---:|---:|---:|---:|---:|---:|"));
-    let log = bench.folder.join("run.log");
     let mut all = Vec::new();
     let mut beside = String::new();
     for (name, options) in WORKLOADS {
         let mut options = options.to_vec();
-        let log = log.display().to_string();
+        let log = bench.folder.join(format!("{name}.log")).display().to_string();
         options.extend_from_slice(&["--log", &log]);
         let measured = measure(bench, &options)?;
         add(text, &format!("| {name} | {} |", measured.cells()));
