@@ -28,7 +28,12 @@ pub fn from_history(history: &History) -> Option<Traced> {
     if !history.has_times() {
         return None;
     }
-    let mut converter = Converter { history, numbered: numbered_keys(history), cells: vec![] };
+    let mut converter = Converter {
+        history,
+        numbered: numbered_keys(history),
+        has_changes_by_condition: history.op_kinds().contains(&OpKind::PredicateUpdate),
+        cells: vec![],
+    };
     let mut events = Vec::new();
     for session in history.sessions() {
         for (number, txn) in history.txns_of(session).enumerate() {
@@ -57,6 +62,7 @@ struct Converter<'a> {
     history: &'a History,
     /// Keys that are numbers, in their order, if rows that are not there read as nil.
     numbered: Vec<(i128, KeyId)>,
+    has_changes_by_condition: bool,
     cells: Vec<Cell>,
 }
 
@@ -102,6 +108,21 @@ impl Converter<'_> {
 
     /// Adds the cells of an operation and tells what it is; nothing if it says nothing.
     fn op(&mut self, id: OpId) -> Option<EventKind> {
+        let start = self.cells.len();
+        let kind = self.said(id)?;
+        // Where rows were changed by condition, the log does not tell all that became of
+        // rows which a statement found only after it had waited: one that is missing may be
+        // one of those.
+        if kind != EventKind::Write && self.has_changes_by_condition {
+            let read = &mut self.cells[start..];
+            for cell in read.iter_mut().filter(|cell| cell.content == Content::ABSENT) {
+                cell.content = Content::UNKNOWN;
+            }
+        }
+        Some(kind)
+    }
+
+    fn said(&mut self, id: OpId) -> Option<EventKind> {
         let op = self.history.op(id);
         let (value, kind) = match op.kind {
             OpKind::Read => (op.value, EventKind::Read),
@@ -184,16 +205,11 @@ impl Converter<'_> {
 }
 
 /// Keys that are numbers, in their order; none where tombstones have names, since then it
-/// is not known what a row that is not there reads as, and none where rows were changed by
-/// condition: what a statement did to rows that it found only after it had waited is not all
-/// in the log, so a row that is missing may be one of those.
+/// is not known what a row that is not there reads as.
 fn numbered_keys(history: &History) -> Vec<(i128, KeyId)> {
     let deletes = history.op_kinds().iter().zip(history.op_values());
     let mut deletes = deletes.filter(|(kind, _)| **kind == OpKind::Delete);
-    if !history.has_predicates()
-        || !deletes.all(|(_, value)| *value == Value::NIL)
-        || history.op_kinds().contains(&OpKind::PredicateUpdate)
-    {
+    if !history.has_predicates() || !deletes.all(|(_, value)| *value == Value::NIL) {
         return Vec::new();
     }
     let number = |key| match history.datum(history.key_name(key)) {
