@@ -203,6 +203,9 @@ impl SessionTap {
         }
         if !self.cells.is_empty() {
             self.operation(EventKind::Write, interval);
+        } else if answer.is_some() {
+            // It changed nothing, and a snapshot may have been taken for it.
+            self.operation(EventKind::LockingRead, interval);
         }
     }
 
@@ -307,6 +310,9 @@ mod tests {
         session.answered(&Request::Write { key: 7, value: 3 }, &Answer::Done, at(14, 15));
         let rows = Answer::Rows(vec![(7, 3)]);
         session.answered(&Request::Range { low: 6, high: 7 }, &rows, at(16, 17));
+        let filter = Filter::Keys { low: 8, high: 9 };
+        let nothing = Answer::Rows(vec![]);
+        session.answered(&Request::DeleteWhere { filter }, &nothing, at(17, 18));
         session.failed(&Failure::Unknown("gone".into()), at(18, 19));
 
         let inbox = &hub.inboxes()[0];
@@ -323,7 +329,14 @@ mod tests {
             .collect();
         assert_eq!(
             seen,
-            ["Begin 10 ", "Read 12 0=absent", "Write 14 0=3", "Read 16 1=absent 0=3", "Lost 18 ",]
+            [
+                "Begin 10 ",
+                "Read 12 0=absent",
+                "Write 14 0=3",
+                "Read 16 1=absent 0=3",
+                "LockingRead 17 ",
+                "Lost 18 ",
+            ]
         );
     }
 }
