@@ -27,6 +27,9 @@ const MARIADB: Needed = Needed {
 /// Few keys, so that clients meet.
 const SHORT: &str = "--sessions 8 --transactions 3000 --keys 50";
 
+const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
+const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
+
 /// A folder for one test, which servers of other users can reach.
 struct Folder(PathBuf);
 
@@ -352,23 +355,29 @@ fn postgresql_stays_serializable_whatever_is_done_to_its_server() {
 }
 
 #[test]
-fn faults_that_a_cluster_would_not_survive_are_refused() {
-    if !install::is_there(&POSTGRES) {
-        return;
-    }
-    let folder = Folder::new("refused");
-    let output = folder.isolde("run postgres+standby --fault pause,kill").output();
-    let output = output.expect("the program starts");
-    assert_eq!(
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()),
+fn servers_of_a_cluster_end_and_come_back() {
+    for (needed, target) in [
         (
-            Some(3),
-            "isolde: run: expected pause or partition for 2 servers, found kill: one that ends \
-             may not find the others again\n"
-                .to_owned()
-        )
-    );
-    assert_eq!(folder.entries(), Vec::<String>::new());
+            &POSTGRES,
+            "postgres+standby --isolation repeatable-read --level parallel-snapshot-isolation",
+        ),
+        (&ETCD, "etcd+cluster --isolation linearizable-reads --level strict-serializable"),
+        (&REDIS, "redis+replica --level serializable"),
+        (&MARIADB, "galera --isolation read-committed --level monotonic-atomic-view"),
+    ] {
+        if !install::is_there(needed) {
+            continue;
+        }
+        let folder = Folder::new("cluster");
+        let faults = "--fault kill,restart --fault-every 1s --duration 12s --keys 20";
+        let found = run(&folder, &format!("{target} {faults}"));
+        assert_eq!(found.status, 0, "{}", found.shown);
+        let happened = found.json["faults"].as_array().expect("faults");
+        for fault in ["kill", "restart"] {
+            let is_there = happened.iter().any(|it| it["fault"] == fault);
+            assert!(is_there, "{fault}: {} {happened:?}", found.shown);
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,9 @@ const POSTGRES: Needed =
 const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
 const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
 
+#[cfg(feature = "mysql")]
+const MARIADB: Needed = Needed { file: "/usr/sbin/mariadbd", packages: &["mariadb-server"] };
+
 /// The name in the server's certificate.
 const HOST: &str = "localhost";
 
@@ -261,6 +264,79 @@ fn postgres_is_driven_over_tls() {
     assert!(message.contains("no pg_hba.conf entry"), "{message}");
     let message = refused(&full.replace(&format!("&{}", certificates.identity()), ""));
     assert!(message.contains("ertificate"), "{message}");
+}
+
+/// Runs SQL in a server that listens nowhere, as the one who starts it may.
+#[cfg(feature = "mysql")]
+fn bootstrap(folder: &Path, sql: &str) {
+    let mut command = Command::new("/usr/sbin/mariadbd");
+    command.args(["--no-defaults", "--user=root", "--bootstrap"]);
+    command.arg(format!("--datadir={}", folder.join("data").display()));
+    let quiet = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = quiet.current_dir(folder).spawn().expect("the server is installed");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    std::io::Write::write_all(&mut input, sql.as_bytes()).expect("it reads");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[cfg(feature = "mysql")]
+fn mariadb_is_driven_over_tls() {
+    if !install::is_there(&OPENSSL) || !install::is_there(&MARIADB) {
+        return;
+    }
+    let certificates = Certificates::new("mariadb");
+    let folder = &certificates.0;
+    let mut create = Command::new("/usr/bin/mariadb-install-db");
+    let data = format!("--datadir={}", certificates.path("data"));
+    create.args(["--no-defaults", "--user=root", &data]);
+    create.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+    let created = create.current_dir(folder).output().expect("it is installed");
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    // Who is encrypted and has a certificate comes in, nobody else does.
+    bootstrap(
+        folder,
+        "FLUSH PRIVILEGES;\nCREATE DATABASE test;\n\
+         GRANT ALL ON *.* TO eve@'%' IDENTIFIED BY 'hunter2' REQUIRE X509;\n",
+    );
+    let port = free_port();
+    let mut serve = Command::new("/usr/sbin/mariadbd");
+    serve.args(["--no-defaults", "--user=root", &data, "--bind-address=127.0.0.1"]);
+    serve.args([&format!("--port={port}"), "--socket=server.sock", "--skip-name-resolve"]);
+    for (name, file) in [("cert", "server.crt"), ("key", "server.key"), ("ca", "ca.crt")] {
+        serve.arg(format!("--ssl-{name}={}", certificates.path(file)));
+    }
+    let _server = Running::start(&mut serve, folder);
+    let root = format!("ssl-ca={}", certificates.path("ca.crt"));
+    let own = format!(
+        "&ssl-cert={}&ssl-key={}",
+        certificates.path("client.crt"),
+        certificates.path("client.key")
+    );
+    let full =
+        format!("mariadb://eve:hunter2@{HOST}:{port}/test?ssl-mode=verify-identity&{root}{own}");
+    wait_for(&full);
+    conformance::conform("tls", &|| open(&full).expect("the server runs"));
+    let refused = |address: &str| conformance::refuses(open(address), "hunter2");
+    // The certificate has another name for the same server.
+    let number = full.replace(HOST, "127.0.0.1");
+    let message = refused(&number);
+    assert!(message.contains("invalid peer certificate"), "{message}");
+    drop(open(&number.replace("verify-identity", "verify-ca")).expect("the name does not matter"));
+    drop(open(&number.replace("verify-identity", "required")).expect("anybody is trusted"));
+    let message = refused(&full.replace("ca.crt", "stranger.crt"));
+    assert!(message.contains("invalid peer certificate"), "{message}");
+    let message = refused(&full.replace(&own, ""));
+    assert!(message.contains("Access denied"), "{message}");
+    let plain = format!("mariadb://eve:hunter2@{HOST}:{port}/test");
+    let message = refused(&plain);
+    assert!(message.contains("Access denied"), "{message}");
+    let message = refused(&format!("{plain}?{root}"));
+    assert!(message.starts_with("expected ssl-mode required, verify-ca or"), "{message}");
+    let half = format!("{plain}?ssl-mode=required&ssl-cert={}", certificates.path("client.crt"));
+    assert_eq!(refused(&half), "expected ssl-cert and ssl-key together, found one of them");
 }
 
 #[test]

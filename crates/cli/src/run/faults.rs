@@ -102,9 +102,13 @@ pub(super) fn to_text(seen: &[Seen]) -> String {
         return "faults: none, the run was over before the first; --duration makes it longer"
             .to_owned();
     }
+    let has_several = seen.iter().any(|one| one.server != seen[0].server);
     let each: Vec<String> = seen
         .iter()
-        .map(|one| format!("{} at {:.1} s for {:.1} s", one.fault, one.at, one.seconds))
+        .map(|one| {
+            let server = if has_several { format!(" of {}", one.server) } else { String::new() };
+            format!("{}{server} at {:.1} s for {:.1} s", one.fault, one.at, one.seconds)
+        })
         .collect();
     format!("faults: {}", each.join(", "))
 }

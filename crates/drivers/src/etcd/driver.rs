@@ -12,8 +12,9 @@
 
 use super::errors::{Asked, broken, lacks, succeeded};
 use super::interactive::InteractiveSession;
-use super::message::{encoded, read_range};
+use super::message::read_range;
 use super::whole::WholeSession;
+use crate::base64::encoded;
 use crate::http::Connection;
 use crate::network::{self, Encryption, Server};
 use crate::{Target, managed};

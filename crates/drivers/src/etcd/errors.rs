@@ -29,6 +29,8 @@ pub(super) fn broken(error: &io::Error, asked: Asked) -> Failure {
 /// Codes of gRPC that etcd's gateway passes on.
 const UNAVAILABLE: u64 = 14;
 const DEADLINE_EXCEEDED: u64 = 4;
+/// A server that shuts down cuts its gateway off first.
+const CANCELLED: u64 = 1;
 const RESOURCE_EXHAUSTED: u64 = 8;
 
 /// The message, if the server did what it was asked.
@@ -41,10 +43,10 @@ pub(super) fn succeeded(answered: Answered, asked: Asked) -> Result<Value, Failu
     let text = text.unwrap_or("no message");
     Err(match code {
         RESOURCE_EXHAUSTED => Failure::Aborted("too many requests".to_owned()),
-        UNAVAILABLE | DEADLINE_EXCEEDED if asked == Asked::ToRead => {
+        UNAVAILABLE | DEADLINE_EXCEEDED | CANCELLED if asked == Asked::ToRead => {
             Failure::Aborted(text.to_owned())
         }
-        UNAVAILABLE | DEADLINE_EXCEEDED => Failure::Unknown(text.to_owned()),
+        UNAVAILABLE | DEADLINE_EXCEEDED | CANCELLED => Failure::Unknown(text.to_owned()),
         _ => Failure::Refused(format!("etcd answered: {text}")),
     })
 }
@@ -52,4 +54,24 @@ pub(super) fn succeeded(answered: Answered, asked: Asked) -> Result<Value, Failu
 /// A message without something that it must have.
 pub(super) fn lacks(what: &str) -> Failure {
     Failure::Refused(format!("expected {what} in the answer of etcd"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_server_that_goes_away_refuses_nothing() {
+        let failed = |code: u64, asked| {
+            let body = json!({ "code": code, "message": "gone" });
+            succeeded(Answered { status: 499, body }, asked)
+        };
+        for code in [1, 4, 14] {
+            assert_eq!(failed(code, Asked::ToRead), Err(Failure::Aborted("gone".into())));
+            assert_eq!(failed(code, Asked::ToChange), Err(Failure::Unknown("gone".into())));
+        }
+        let refused = Failure::Refused("etcd answered: gone".into());
+        assert_eq!(failed(3, Asked::ToChange), Err(refused));
+    }
 }

@@ -1,6 +1,7 @@
 //! Messages of etcd's gateway: keys and values are base64, numbers are texts.
 
 use super::errors::lacks;
+use crate::base64::{decoded, encoded};
 use isolde_harness::Failure;
 use serde_json::{Value, json};
 
@@ -81,7 +82,8 @@ pub(super) fn found(answer: &Value) -> Result<Vec<Found>, Failure> {
     let row = |row: &Value| {
         let text = |name: &str| {
             let encoded = row.get(name).and_then(Value::as_str).unwrap_or_default();
-            decoded(encoded).ok_or_else(|| lacks("base64"))
+            let bytes = decoded(encoded).ok_or_else(|| lacks("base64"))?;
+            String::from_utf8(bytes).map_err(|_| lacks("text"))
         };
         Ok(Found {
             name: text("key")?,
@@ -111,56 +113,9 @@ pub(super) fn value(text: &str) -> u64 {
     text.parse().unwrap_or(u64::MAX >> 1)
 }
 
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Bytes as base64.
-pub(super) fn encoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let mut bits = 0u32;
-        for place in 0..3 {
-            bits = bits << 8 | u32::from(group.get(place).copied().unwrap_or(0));
-        }
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-/// Text from base64.
-fn decoded(text: &str) -> Option<String> {
-    let text = text.trim_end_matches('=');
-    let (mut bits, mut count) = (0u32, 0);
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for byte in text.bytes() {
-        let digit = DIGITS.iter().position(|&digit| digit == byte)?;
-        bits = bits << 6 | digit as u32;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        // The examples of RFC 4648.
-        for (plain, code) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(encoded(plain.as_bytes()), code);
-            assert_eq!(decoded(code).as_deref(), Some(plain));
-        }
-        assert_eq!(decoded("Zm9?"), None);
-    }
 
     #[test]
     fn keys_have_the_order_of_their_numbers() {

@@ -2,12 +2,13 @@
 //! writes.
 //!
 //! The first node begins the cluster; the others join it one after the other, and copy its
-//! files by rsync.
+//! files by rsync. So does a node that was killed and comes back.
 
 use super::mariadb::{LIMIT, address, create, serve};
 use super::server::{Home, Server, free_ports};
 use super::{Managed, Servers};
 use isolde_harness::{Database, Failure};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
@@ -59,29 +60,34 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
         } else {
             home.folder(&name)?;
         }
-        let command = node(&home, &data, provider, &ports, number)?;
+        let command = node(&home, &data, provider, &ports, (number, 0..number))?;
         let mut server = home.start(&name, command)?;
         let joined = address("galera", &[ports[number].clients]);
         server.wait_until(LIMIT, || crate::mysql::is_synced(&joined, number + 1))?;
         servers.push(server);
+    }
+    // The first one must not begin another cluster, if it comes back.
+    for (number, server) in servers.iter().enumerate() {
+        let data = home.path().join(format!("node{}", number + 1));
+        home.start_later(server, node(&home, &data, provider, &ports, (number, 0..NODES))?);
     }
     let clients: Vec<u16> = ports.iter().map(|ports| ports.clients).collect();
     let database = crate::mysql::open_at(&address("galera", &clients))?;
     Ok(Box::new(Managed { database, servers: Servers(servers), home }))
 }
 
-/// The command that starts the node of this number.
+/// The command that starts the node of this number, which looks for these others.
 fn node(
     home: &Home,
     data: &Path,
     provider: &Path,
     all: &[Ports],
-    number: usize,
+    (number, others): (usize, Range<usize>),
 ) -> Result<Command, Failure> {
     let Ports { clients, group, increments, copies } = all[number];
     let mut command = serve(home, &format!("node{}", number + 1), data, clients)?;
     let members: Vec<String> =
-        all[..number].iter().map(|ports| format!("127.0.0.1:{}", ports.group)).collect();
+        all[others].iter().map(|ports| format!("127.0.0.1:{}", ports.group)).collect();
     command
         .args(["--wsrep-on=ON", "--wsrep-cluster-name=isolde", "--wsrep-sst-method=rsync"])
         .args(["--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-slave-threads=2"])

@@ -150,15 +150,7 @@ impl Home {
 
     /// Starts a server, whose output goes to a log of this name.
     pub(crate) fn start(&self, name: &str, mut command: Command) -> Result<Server, Failure> {
-        command
-            .current_dir(&self.path)
-            .env("HOME", &self.path)
-            .env("TMPDIR", &self.path)
-            .stdin(Stdio::null())
-            .process_group(0);
-        if let Some(Account { user, group }) = self.account {
-            command.gid(group).uid(user);
-        }
+        self.settle(&mut command);
         let server = Server {
             name: name.to_owned(),
             log: self.path.join(format!("{name}.log")),
@@ -168,6 +160,25 @@ impl Home {
         };
         server.note_group()?;
         Ok(server)
+    }
+
+    /// Makes a server start by another command, if it is started again.
+    pub(crate) fn start_later(&self, server: &Server, mut command: Command) {
+        self.settle(&mut command);
+        server.process().command = command;
+    }
+
+    /// Where and as whom a server runs.
+    fn settle(&self, command: &mut Command) {
+        command
+            .current_dir(&self.path)
+            .env("HOME", &self.path)
+            .env("TMPDIR", &self.path)
+            .stdin(Stdio::null())
+            .process_group(0);
+        if let Some(Account { user, group }) = self.account {
+            command.gid(group).uid(user);
+        }
     }
 
     fn spawn(&self, name: &str, command: &mut Command) -> Result<Child, Failure> {

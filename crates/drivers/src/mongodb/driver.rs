@@ -6,6 +6,7 @@
 
 use super::bson::{Document, Value};
 use super::errors::accepted;
+use super::login::Login;
 use super::protocol::Connection;
 use super::session::{MongoSession, Setting};
 use crate::Target;
@@ -19,8 +20,8 @@ use std::net::SocketAddr;
 /// How `MongoDB` is reached.
 pub(crate) const TARGET: Target = Target {
     schemes: &["mongodb"],
-    title: "MongoDB, a replica set's primary or routers, without login; encrypted by ?tls=true",
-    example: "mongodb://host:27017/database",
+    title: "MongoDB, a replica set's primary or routers; encrypted by ?tls=true",
+    example: "mongodb://user:password@host:27017/database?authSource=admin",
     open,
 };
 
@@ -29,14 +30,8 @@ const DEFAULT_PORT: u16 = 27017;
 const NAMESPACE_NOT_FOUND: i64 = 26;
 
 fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
-    network::refuse_other_options(address, &["tls"])?;
-    if address.user.is_some() || address.password.is_some() {
-        return Err(Failure::Refused(
-            "expected a MongoDB server without login, found a user or password: logging in is \
-             not supported"
-                .to_owned(),
-        ));
-    }
+    network::refuse_other_options(address, &["tls", "authSource"])?;
+    let login = Login::of(address)?;
     let encryption = match address.option("tls") {
         None | Some("false") => Encryption::Never,
         Some("true") => Encryption::Always,
@@ -48,6 +43,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
     let mut mongo = Mongo {
         database: database.to_owned(),
         servers: Server::all(address, DEFAULT_PORT, encryption)?,
+        login,
         endpoints: Vec::new(),
         version: String::new(),
         claims: vec![
@@ -63,6 +59,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
 struct Mongo {
     database: String,
     servers: Vec<Server>,
+    login: Option<Login>,
     endpoints: Vec<Endpoint>,
     version: String,
     claims: Vec<Claim>,
@@ -70,10 +67,18 @@ struct Mongo {
 }
 
 impl Mongo {
+    fn connection(&self, server: &Server) -> Result<Connection, Failure> {
+        let mut connection = Connection::open(server)?;
+        if let Some(login) = &self.login {
+            login.log_in(&mut connection)?;
+        }
+        Ok(connection)
+    }
+
     /// Finds out what the servers are.
     fn look(&mut self) -> Result<(), Failure> {
-        for server in &self.servers {
-            let mut connection = Connection::open(server)?;
+        for server in &self.servers.clone() {
+            let mut connection = self.connection(server)?;
             let name = server.name();
             let hello = command(&mut connection, "admin", Document::of("hello", Value::Int(1)))?;
             let is_router = hello.text("msg") == Some("isdbgrid");
@@ -149,7 +154,7 @@ impl Database for Mongo {
     }
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
-        let mut connection = Connection::open(&self.servers[0])?;
+        let mut connection = self.connection(&self.servers[0])?;
         if needs.registers() {
             let name = format!("{}registers", needs.prefix);
             self.create(&mut connection, &name)?;
@@ -164,7 +169,7 @@ impl Database for Mongo {
     }
 
     fn connect(&self, endpoint: usize, isolation: &str) -> Result<Box<dyn Session>, Failure> {
-        let connection = Connection::open(&self.servers[endpoint])?;
+        let connection = self.connection(&self.servers[endpoint])?;
         let setting = if isolation == "snapshot" { Setting::Snapshot } else { Setting::Local };
         Ok(Box::new(MongoSession::new(connection, setting, &self.database, &self.tables)))
     }
@@ -177,7 +182,7 @@ impl Database for Mongo {
     fn clean_up(&mut self) -> Result<(), Failure> {
         let tables = std::mem::take(&mut self.tables);
         for name in tables.names() {
-            let mut connection = Connection::open(&self.servers[0])?;
+            let mut connection = self.connection(&self.servers[0])?;
             let drop = Document::of("drop", Value::Text(name.clone()))
                 .with("$db", Value::Text(self.database.clone()));
             let reply = connection.call(&drop).map_err(|error| Failure::Lost(error.to_string()))?;

@@ -6,6 +6,7 @@
 mod bson;
 mod driver;
 mod errors;
+mod login;
 mod protocol;
 mod session;
 #[cfg(test)]

@@ -4,8 +4,11 @@
 //! sends. Their effect is that of the simulated database at snapshot isolation, so these
 //! tests say nothing about `MongoDB` itself.
 
+mod guard;
+
 use super::bson::{Document, Value};
 use super::protocol::{message, receive};
+use guard::Guard;
 use isolde_harness::{
     Access, Address, Answer, Database, Failure, Needs, Request, RequestKind, Session, conformance,
 };
@@ -21,6 +24,8 @@ type Reply = Result<Document, Refusal>;
 /// What all connections of a stand-in share.
 struct StandIn {
     hello: Document,
+    /// Whether nobody is answered who has not logged in.
+    is_guarded: bool,
     state: Mutex<State>,
 }
 
@@ -35,9 +40,13 @@ struct State {
 
 /// Starts a stand-in; its thread ends with the process. The address is of the scheme.
 fn stand_in(hello: Document) -> String {
+    stand_in_with(hello, false)
+}
+
+fn stand_in_with(hello: Document, is_guarded: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
-    let shared = Arc::new(StandIn { hello, state: Mutex::default() });
+    let shared = Arc::new(StandIn { hello, is_guarded, state: Mutex::default() });
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let shared = Arc::clone(&shared);
@@ -52,8 +61,10 @@ fn primary() -> Document {
 }
 
 fn serve(shared: &StandIn, mut stream: TcpStream) {
+    let mut guard = Guard::default();
     while let Ok((numbers, command)) = receive(&mut stream) {
-        let reply = match shared.reply(&command) {
+        let guarded = if shared.is_guarded { guard.reply(&command) } else { None };
+        let reply = match guarded.unwrap_or_else(|| shared.reply(&command)) {
             Ok(reply) => reply.with("ok", Value::Double(1.0)),
             Err((code, name)) => Document::of("ok", Value::Double(0.0))
                 .with("code", Value::Int(code))
@@ -256,7 +267,7 @@ fn who_writes_what_another_has_written_is_aborted() {
 }
 
 #[test]
-fn servers_without_transactions_and_logins_are_refused() {
+fn servers_without_transactions_are_refused() {
     let refused = |address: &str| conformance::refuses(open(address), "hunter2");
     let alone = stand_in(Document::of("isWritablePrimary", Value::Bool(true)));
     assert!(refused(&alone).starts_with("expected a replica set or a router, found a lone server"));
@@ -266,12 +277,36 @@ fn servers_without_transactions_and_logins_are_refused() {
         message.starts_with("expected the primary or a router, found a secondary"),
         "{message}"
     );
-    assert_eq!(
-        refused("mongodb://u:hunter2@127.0.0.1:1"),
-        "expected a MongoDB server without login, found a user or password: logging in is not \
-         supported"
-    );
     let message = refused("mongodb://127.0.0.1:1");
     assert!(message.starts_with("cannot connect to 127.0.0.1:1: "), "{message}");
     assert_eq!(refused("mongodb://h/?tls=yes"), "expected tls=true or tls=false, found yes");
+}
+
+#[test]
+fn who_knows_the_password_comes_in() {
+    let address = stand_in_with(primary(), true);
+    let with = |login: &str, end: &str| address.replace("mongodb://", login) + end;
+    let full = with("mongodb://eve,l:pencil@", "/?authSource=admin");
+    conformance::conform("mongodb", &|| open(&full).expect("the stand-in answers"));
+    drop(open(&with("mongodb://eve,l:pencil@", "")).expect("the source is admin"));
+    let refused = |address: &str| conformance::refuses(open(address), "hunter2");
+    let message = refused(&address);
+    assert!(message.ends_with("(Unauthorized)"), "{message}");
+    for wrong in [
+        with("mongodb://eve,l:hunter2@", ""),
+        with("mongodb://adam:pencil@", ""),
+        with("mongodb://eve,l:pencil@", "/elsewhere"),
+    ] {
+        let message = refused(&wrong);
+        assert!(message.ends_with("(AuthenticationFailed)"), "{message}");
+    }
+    let message = refused(&with("mongodb://impostor:hunter2@", ""));
+    assert_eq!(
+        message,
+        "expected a server that knows the password, found one that cannot prove it"
+    );
+    for half in [with("mongodb://eve@", ""), address + "/?authSource=admin"] {
+        let message = refused(&half);
+        assert!(message.starts_with("expected user and password in the address"), "{message}");
+    }
 }

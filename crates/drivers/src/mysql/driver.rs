@@ -13,7 +13,7 @@ use isolde_harness::{
     Past, Request, RequestKind, Session, Snapshot,
 };
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, SslOpts};
+use mysql::{ClientIdentity, Conn, OptsBuilder, SslOpts};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,17 +136,29 @@ pub(crate) fn is_synced(address: &Address, size: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Options about encryption.
+const ENCRYPTION: [&str; 4] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
+
 /// What the options of the address say about encryption.
 fn encryption(address: &Address) -> Result<Option<SslOpts>, Failure> {
-    let root = address.option("ssl-ca").map(PathBuf::from);
-    if let Some(path) = root.as_ref().filter(|path| !path.is_file()) {
-        return Err(Failure::Refused(format!(
-            "expected a file of certificates in ssl-ca, found none at {}",
-            path.display()
-        )));
+    let root = certificates(address, "ssl-ca")?;
+    let (own, key) = (certificates(address, "ssl-cert")?, certificates(address, "ssl-key")?);
+    if own.is_some() != key.is_some() {
+        return Err(Failure::Refused(
+            "expected ssl-cert and ssl-key together, found one of them".to_owned(),
+        ));
     }
-    let options = SslOpts::default().with_root_cert_path(root);
-    match address.option("ssl-mode").unwrap_or("disabled") {
+    let mode = address.option("ssl-mode").unwrap_or("disabled");
+    if mode == "disabled" && (root.is_some() || own.is_some()) {
+        return Err(Failure::Refused(
+            "expected ssl-mode required, verify-ca or verify-identity beside the files of \
+             certificates, found a connection that is not encrypted"
+                .to_owned(),
+        ));
+    }
+    let identity = own.zip(key).map(|(own, key)| ClientIdentity::new(own, key));
+    let options = SslOpts::default().with_root_cert_path(root).with_client_identity(identity);
+    match mode {
         "disabled" => Ok(None),
         "required" => Ok(Some(
             options.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true),
@@ -159,17 +171,30 @@ fn encryption(address: &Address) -> Result<Option<SslOpts>, Failure> {
     }
 }
 
+/// The file that an option names, which must be there.
+fn certificates(address: &Address, option: &str) -> Result<Option<PathBuf>, Failure> {
+    let path = address.option(option).map(PathBuf::from);
+    match path.as_ref().filter(|path| !path.is_file()) {
+        Some(path) => Err(Failure::Refused(format!(
+            "expected a file of certificates in {option}, found none at {}",
+            path.display()
+        ))),
+        None => Ok(path),
+    }
+}
+
 /// Variables of the session that the options of the address ask for.
 fn variables(address: &Address) -> Result<Vec<String>, Failure> {
     let mut set = Vec::new();
     for (name, value) in &address.options {
-        if ["ssl-mode", "ssl-ca"].contains(&name.as_str()) {
+        if ENCRYPTION.contains(&name.as_str()) {
             continue;
         }
         let Some((name, values)) = VARIABLES.iter().find(|row| row.0 == name) else {
             return Err(Failure::Refused(format!(
-                "expected one of the options ssl-mode, ssl-ca, wsrep_sync_wait, tidb_txn_mode in \
-                 the address, found `{name}`"
+                "expected one of the options {}, wsrep_sync_wait, tidb_txn_mode in the address, \
+                 found `{name}`",
+                ENCRYPTION.join(", ")
             )));
         };
         if !values.contains(&value.as_str()) {

@@ -11,6 +11,7 @@
 
 use super::driver::Server;
 use super::errors::described;
+use crate::base64::decoded;
 use crate::http::Connection;
 use crate::network;
 use isolde_harness::{Evidence, Failure, Installed};
@@ -125,7 +126,7 @@ fn versions(key: u64, answer: &Value) -> Option<BTreeMap<u64, Installed>> {
                         .get("value")?
                         .as_str()?,
                 };
-                Some(second_column(&base64(content)?)?)
+                Some(second_column(&decoded(content)?)?)
             }
             1 => None,
             // A lock that was released, or a transaction that was rolled back.
@@ -151,22 +152,6 @@ fn second_column(row: &[u8]) -> Option<u64> {
     let from = usize::try_from(before.map_or(0, number)).ok()?;
     let content = data.get(from..usize::try_from(number(last)).ok()?)?;
     (content.len() <= 8).then(|| number(content))
-}
-
-/// What a text in base 64 stands for.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
-    for digit in text.trim_end_matches('=').bytes() {
-        let value = DIGITS.iter().position(|&known| known == digit)?;
-        bits = bits << 6 | value as u32;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count & 0xff) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
