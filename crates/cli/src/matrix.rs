@@ -9,7 +9,7 @@ use crate::{check, out};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::DEFAULT_TARGET;
-use isolde_harness::matrix::{self, Happened, StepOutcome, TEMPLATES, Template};
+use isolde_harness::matrix::{self, Happened, Servers, StepOutcome, TEMPLATES, Template};
 use isolde_harness::{Address, Claim, Database, Log, Needs, Style};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     /// Only this anomaly; may be given several times [default: all]
     #[arg(long, value_name = "NAME", value_parser = parse_template)]
     only: Vec<&'static Template>,
+    /// Each session on a server of its own, as far as the database has several; who only reads
+    /// is on one that takes no writes [default: all on the first that takes writes]
+    #[arg(long)]
+    spread: bool,
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: MatrixFormat,
@@ -80,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     let templates: Vec<&Template> =
         if arguments.only.is_empty() { TEMPLATES.iter().collect() } else { arguments.only.clone() };
+    let servers = servers(database.as_ref(), arguments.spread)?;
     let folder = Folder::create(arguments.output.as_deref())?;
     let mut requests: Vec<_> = templates.iter().flat_map(|template| template.requests()).collect();
     requests.retain(|&kind| database.supports(kind));
@@ -89,7 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let filled = prepared.map_err(|failure| usage(&failure.to_string())).and_then(|()| {
         let mut rows = Vec::new();
         for claim in &claims {
-            let row = Row::fill(database.as_ref(), claim, &templates, rows.len(), &folder.path);
+            let place = (rows.len(), servers);
+            let row = Row::fill(database.as_ref(), claim, &templates, place, &folder.path);
             rows.push(row?);
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -113,6 +119,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         MatrixFormat::Json => isolde_report::to_json(&matrix) + "\n",
     })?;
     Ok(matrix.status())
+}
+
+/// Where the sessions are.
+fn servers(database: &dyn Database, is_spread: bool) -> Result<Servers, Failure> {
+    match database.endpoints() {
+        _ if !is_spread => Ok(Servers::First),
+        [_, _, ..] => Ok(Servers::Spread),
+        _ => Err(usage(
+            "expected a database with several servers for --spread, found one (try galera, \
+             postgres+standby, or an address with several hosts)",
+        )),
+    }
 }
 
 /// The claims of these settings, or all.
@@ -207,13 +225,14 @@ impl Row {
         database: &dyn Database,
         claim: &Claim,
         templates: &[&'static Template],
-        number: usize,
+        (number, servers): (usize, Servers),
         folder: &Path,
     ) -> Result<Row, Failure> {
         let mut anomalies = Vec::new();
         for (place, template) in templates.iter().enumerate() {
             let first_key = (number * templates.len() + place) as u64 * Template::KEYS;
-            anomalies.push(Cell::fill(database, claim, template, first_key, folder)?);
+            let place = (first_key, servers);
+            anomalies.push(Cell::fill(database, claim, template, place, folder)?);
         }
         Ok(Row { isolation: claim.isolation.clone(), promises: claim.promises.clone(), anomalies })
     }
@@ -224,7 +243,7 @@ impl Cell {
         database: &dyn Database,
         claim: &Claim,
         template: &'static Template,
-        first_key: u64,
+        place: (u64, Servers),
         folder: &Path,
     ) -> Result<Cell, Failure> {
         let mut cell = Cell {
@@ -245,7 +264,7 @@ impl Cell {
         let path = folder.join(format!("{}-{}.log", claim.isolation, template.name));
         let log = Log::create(&path)
             .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
-        let outcomes = matrix::run(database, claim, template, first_key, &log)
+        let outcomes = matrix::run(database, claim, template, place, &log)
             .map_err(|error| usage(&format!("{}: {error}", template.name)))?;
         cell.describe(&outcomes);
         let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;

@@ -9,7 +9,7 @@
 mod runner;
 mod step;
 
-pub use runner::{Happened, StepOutcome, run};
+pub use runner::{Happened, Servers, StepOutcome, run};
 pub use step::Step;
 
 use crate::request::RequestKind;
@@ -25,7 +25,8 @@ pub struct Template {
     pub forbidden_by: &'static str,
     /// The steps: `session.verb(key,value)`, in order. `r` reads and `w` writes a register,
     /// `l` reads and `a` appends to a list, `i` inserts and `d` deletes a row, `q` reads a
-    /// range, `u` updates one, `c` compares and sets. Keys are letters.
+    /// range, `u` updates one, `c` compares and sets; `s` reads and `e` deletes the rows whose
+    /// values lie between two numbers. Keys are letters.
     script: &'static str,
 }
 
@@ -64,9 +65,17 @@ pub static TEMPLATES: &[Template] = &[
     template("PMP", "a row appears between two reads of a range", "snapshot-isolation",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin B.begin A.q(x,v) B.i(z,30) B.commit A.q(x,v) A.commit"),
+    template("PMP-value", "a row appears between two reads of rows with certain values",
+        "snapshot-isolation",
+        "I.begin I.w(x,10) I.w(y,20) I.commit
+         A.begin B.begin A.s(30,39) B.i(z,30) B.commit A.s(30,39) A.commit"),
     template("PMP-write", "a row that a read missed is there for a write", "snapshot-isolation",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin B.begin A.q(x,v) B.i(z,30) B.commit A.c(z,30,31) A.commit"),
+    template("PMP-delete", "a delete of rows with certain values meets others than a read found",
+        "snapshot-isolation",
+        "I.begin I.w(x,10) I.w(y,20) I.commit
+         A.begin B.begin A.w(x,21) A.w(y,30) B.s(10,29) B.e(20,29) A.commit B.commit"),
     template("P4", "an update is lost", "cursor-stability",
         "I.begin I.w(x,10) I.commit
          A.begin B.begin A.r(x) B.r(x) A.w(x,11) B.w(x,12) A.commit B.commit"),
@@ -80,10 +89,18 @@ pub static TEMPLATES: &[Template] = &[
     template("G-single-range", "the same, where ranges are read", "snapshot-isolation",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin B.begin A.q(x,x) B.w(x,12) B.w(y,18) B.commit A.q(y,v) A.commit"),
+    template("G-single-value", "the same, where rows with certain values are read",
+        "snapshot-isolation",
+        "I.begin I.w(x,10) I.w(y,20) I.commit
+         A.begin B.begin A.s(10,29) B.w(x,32) B.commit A.s(30,39) A.commit"),
     template("G-single-write", "the same, where a write depends on what is seen",
         "snapshot-isolation",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin B.begin A.r(x) B.w(x,12) B.w(y,18) B.commit A.c(y,18,21) A.commit"),
+    template("G-single-delete", "the same, where rows with certain values are deleted",
+        "snapshot-isolation",
+        "I.begin I.w(x,10) I.w(y,20) I.commit
+         A.begin B.begin A.r(x) B.r(x) B.r(y) B.w(x,12) B.w(y,18) B.commit A.e(20,29) A.commit"),
     template("causality", "an effect is seen without its cause", "causal",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          C.begin C.r(x) A.begin A.r(x) A.w(x,11) A.commit B.begin B.r(x) B.w(y,21) B.commit
@@ -98,6 +115,10 @@ pub static TEMPLATES: &[Template] = &[
     template("G2", "each misses the row that the other inserts", "serializable",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin B.begin A.q(x,v) B.q(x,v) A.i(z,30) B.i(v,42) A.commit B.commit"),
+    template("G2-value", "each misses the row with a certain value that the other inserts",
+        "serializable",
+        "I.begin I.w(x,10) I.w(y,20) I.commit
+         A.begin B.begin A.s(30,49) B.s(30,49) A.i(z,30) B.i(v,42) A.commit B.commit"),
     template("read-only", "a reader makes two writers inconsistent", "repeatable-read",
         "I.begin I.w(x,10) I.w(y,20) I.commit
          A.begin A.r(x) A.r(y) B.begin B.r(y) B.w(y,25) B.commit

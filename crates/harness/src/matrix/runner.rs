@@ -6,7 +6,7 @@
 //! steps up to the next begin.
 
 use super::{Step, Template};
-use crate::database::{Access, Claim, Database, Failure, Session};
+use crate::database::{Access, Claim, Database, Endpoint, Failure, Session};
 use crate::drive::DriveError;
 use crate::recorder::{Log, SessionLog};
 use crate::request::Answer;
@@ -47,31 +47,78 @@ pub enum Happened {
     LeftOut,
 }
 
+/// Which servers the sessions of a template use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// All the first one that takes writes.
+    First,
+    /// Each another one, as far as there are several. Those that take no writes are for
+    /// sessions that only read.
+    Spread,
+}
+
+impl Servers {
+    /// The place of each session's server, by the sessions' names in their order.
+    fn assigned(self, endpoints: &[Endpoint], steps: &[(char, Step)]) -> Vec<(char, usize)> {
+        let with = |access: Access| -> Vec<usize> {
+            let has = |place: &usize| endpoints[*place].access == access;
+            (0..endpoints.len()).filter(has).collect()
+        };
+        let (writable, readable) = (with(Access::ReadWrite), with(Access::ReadOnly));
+        let first = writable.first().copied().unwrap_or(0);
+        let mut names: Vec<char> = steps.iter().map(|step| step.0).collect();
+        names.sort_unstable();
+        names.dedup();
+        if self == Servers::First {
+            return names.into_iter().map(|name| (name, first)).collect();
+        }
+        // Who only reads is where writes arrive late, if there is such a place.
+        let readers = if readable.is_empty() { &writable } else { &readable };
+        let (mut written, mut read) = (0, 0);
+        let mut server = |name: char| {
+            let (servers, next) =
+                if writes(name, steps) { (&writable, &mut written) } else { (readers, &mut read) };
+            let server = servers.get(*next % servers.len().max(1)).copied().unwrap_or(first);
+            *next += 1;
+            (name, server)
+        };
+        names.into_iter().map(&mut server).collect()
+    }
+}
+
+/// Whether a session writes anything.
+fn writes(name: char, steps: &[(char, Step)]) -> bool {
+    let mut own = steps.iter().filter(|step| step.0 == name).map(|step| &step.1);
+    own.any(|step| matches!(step, Step::Execute(request) if !request.kind().is_read()))
+}
+
 /// Runs a template on keys from this one, at the isolation setting of this claim.
 pub fn run(
     database: &dyn Database,
     claim: &Claim,
     template: &Template,
-    first_key: u64,
+    (first_key, servers): (u64, Servers),
     log: &Log,
 ) -> Result<Vec<StepOutcome>, DriveError> {
     let steps = template.steps(first_key);
-    let is_writable = |endpoint: &crate::Endpoint| endpoint.access == Access::ReadWrite;
-    let endpoint = database.endpoints().iter().position(is_writable).unwrap_or(0);
-    let mut names: Vec<char> = steps.iter().map(|step| step.0).collect();
-    names.sort_unstable();
-    names.dedup();
+    let endpoints = database.endpoints();
+    let assigned = servers.assigned(endpoints, &steps);
     let outcomes = std::thread::scope(|scope| {
         let (done, results) = channel();
         let mut senders = Vec::new();
-        for &name in &names {
+        for &(name, endpoint) in &assigned {
             let session = database
                 .connect(endpoint, &claim.isolation)
                 .map_err(|failure| DriveError::Database(failure.to_string()))?;
-            let log = log.session(&format!("session {name}"), claim.snapshot)?;
+            let label = match servers {
+                Servers::First => format!("session {name}"),
+                Servers::Spread => format!("session {name} at {}", endpoints[endpoint].name),
+            };
+            let log = log.session(&label, claim.snapshot)?;
             let (sender, receiver) = channel();
             let done = done.clone();
-            scope.spawn(move || work(session, log, &receiver, &done));
+            let access = endpoints[endpoint].access;
+            scope.spawn(move || work(session, (log, access), &receiver, &done));
             senders.push((name, sender));
         }
         drop(done);
@@ -153,14 +200,14 @@ fn take(
 /// One session: makes its steps and records them.
 fn work(
     mut session: Box<dyn Session>,
-    mut log: SessionLog<'_>,
+    (mut log, access): (SessionLog<'_>, Access),
     steps: &Receiver<(usize, Step)>,
     done: &Sender<Report>,
 ) {
     let mut is_open = false;
     while let Ok((place, step)) = steps.recv() {
         let happened = if is_open || step == Step::Begin {
-            perform(&mut *session, &mut log, &step)
+            perform(&mut *session, access, &mut log, &step)
         } else {
             Ok(Happened::LeftOut)
         };
@@ -182,6 +229,7 @@ fn work(
 
 fn perform(
     session: &mut dyn Session,
+    access: Access,
     log: &mut SessionLog<'_>,
     step: &Step,
 ) -> Result<Happened, DriveError> {
@@ -190,7 +238,7 @@ fn perform(
     }
     let invoked = log.now();
     let result = match step {
-        Step::Begin => session.begin(Access::ReadWrite).map(|()| Happened::Done),
+        Step::Begin => session.begin(access).map(|()| Happened::Done),
         Step::Execute(request) => session.execute(request).map(Happened::Answered),
         Step::Commit => session.commit().map(|()| Happened::Done),
         Step::Rollback => session.rollback().map(|()| Happened::Done),
@@ -215,5 +263,28 @@ fn perform(
             log.failed(&failure, interval);
             Ok(Happened::Failed(failure))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::TEMPLATES;
+
+    #[test]
+    fn sessions_are_spread_and_none_writes_where_it_cannot() {
+        let endpoint = |name: &str, access| Endpoint { name: name.to_owned(), access };
+        let long_fork = TEMPLATES.iter().find(|it| it.name == "long-fork").expect("it is there");
+        let steps = long_fork.steps(0);
+        let alike = [(); 2].map(|()| endpoint("node", Access::ReadWrite));
+        let places = |servers: Servers, endpoints: &[Endpoint]| -> Vec<usize> {
+            servers.assigned(endpoints, &steps).iter().map(|row| row.1).collect()
+        };
+        // A, B and I write, C and D read.
+        assert_eq!(places(Servers::First, &alike), [0, 0, 0, 0, 0]);
+        assert_eq!(places(Servers::Spread, &alike), [0, 1, 0, 1, 0]);
+        let standby = [endpoint("standby", Access::ReadOnly), endpoint("p", Access::ReadWrite)];
+        assert_eq!(places(Servers::First, &standby), [1, 1, 1, 1, 1]);
+        assert_eq!(places(Servers::Spread, &standby), [1, 1, 0, 0, 1]);
     }
 }
