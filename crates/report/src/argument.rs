@@ -257,7 +257,10 @@ fn did(op: &ScenarioOp) -> String {
             if op.value.contains(" -> ") && op.rows.is_empty() {
                 return format!("computed {}", op.value);
             }
-            format!("{verb} rows with {} and found {rows}", op.value)
+            match op.value.as_str() {
+                "all" => format!("{verb} all rows and found {rows}"),
+                condition => format!("{verb} rows with {condition} and found {rows}"),
+            }
         }
         "call" => match (key, op.value.as_str()) {
             (":acquire", _) => "acquired the lock".to_owned(),

@@ -276,14 +276,14 @@ fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String)
         }
         Contradiction::Condition { read, key, writer } => {
             let reader = prose.history.txn_of(read);
-            let predicate = prose.history.predicate(read).display(prose.history.values());
+            let looked = prose.looked(read);
             let (reader_name, at) = (prose.txn(reader), prose.at(read));
             let explanation = match key {
                 None => format!(
-                    "{reader_name} found {predicate} {at}\nthe rows that are there by the order give another result"
+                    "{reader_name} {looked} {at}\nthe rows that are there by the order give another result"
                 ),
                 Some(key) => format!(
-                    "{reader_name} selected rows with {predicate} {at}\nby the order, {} as {} left it is found otherwise",
+                    "{reader_name} {looked} {at}\nby the order, {} as {} left it is found otherwise",
                     prose.key(key),
                     name(writer),
                 ),

@@ -4,8 +4,8 @@ use crate::{argument, scenario};
 use isolde::elle::Problem;
 use isolde::{Anomaly, AnomalyKind, Evidence, INITIAL};
 use isolde_history::{
-    Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value, VersionEvidence,
-    VersionStep, is_visible,
+    Aggregate, Condition, Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value,
+    VersionEvidence, VersionStep, is_visible,
 };
 
 /// What prose needs to name things.
@@ -24,6 +24,21 @@ impl<'a> Prose<'a> {
     /// The name of a transaction.
     pub fn txn(&self, txn: TxnId) -> String {
         if txn == INITIAL { "the initial state".into() } else { self.history.readable_name(txn) }
+    }
+
+    /// What an operation by condition did.
+    pub(crate) fn looked(&self, read: OpId) -> String {
+        let predicate = self.history.predicate(read);
+        let rows = match predicate.condition {
+            Condition::All => "all rows".to_owned(),
+            ref condition => format!("rows with {}", condition.display(self.history.values())),
+        };
+        match predicate.aggregate {
+            None => format!("selected {rows}"),
+            Some(Aggregate { function, result }) => {
+                format!("computed the {} of {rows} as {}", function.name(), self.value(result))
+            }
+        }
     }
 
     pub(crate) fn key(&self, key: KeyId) -> String {
@@ -230,14 +245,22 @@ fn against_program(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
     let wrote = |op: OpId| format!("{} {}", prose.content(op, key), prose.at(op));
     let txn = |op: OpId| prose.txn(prose.history.txn_of(op));
     match *ops {
-        [read, earlier, later] => format!(
-            "{} wrote {} before {}\n{} read {}, in which the later one comes first",
-            txn(earlier),
-            wrote(earlier),
-            wrote(later),
-            txn(read),
-            wrote(read)
-        ),
+        [read, earlier, later] => {
+            let element = |op: OpId| prose.history.op(op).value;
+            let appended = |op: OpId| format!("{} {}", prose.value(element(op)), prose.at(op));
+            let is_there = prose.history.list(read).contains(&element(earlier));
+            let instead =
+                if is_there { "the later one comes first" } else { "the earlier one is missing" };
+            format!(
+                "{} appended {} to {} before {}\n{} read {}, in which {instead}",
+                txn(earlier),
+                appended(earlier),
+                prose.key(key),
+                appended(later),
+                txn(read),
+                wrote(read)
+            )
+        }
         [earlier, later] => format!(
             "{} wrote {} before {}\nthe database installed them the other way round",
             txn(earlier),
@@ -252,34 +275,34 @@ fn against_program(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
 fn mismatched_snapshot(prose: &Prose<'_>, key: KeyId, read: OpId) -> Option<String> {
     let history = prose.history;
     let predicate = history.predicate(read);
-    let condition = predicate.display(history.values());
+    let looked = prose.looked(read);
     let (reader, at) = (prose.txn(history.txn_of(read)), prose.at(read));
     if predicate.aggregate.is_some() {
         return Some(format!(
-            "{reader} found {condition}, which the rows of the snapshot that the database told do not \
-             give {at}"
+            "{reader} {looked}, which the rows of the snapshot that the database told do not give \
+             {at}"
         ));
     }
     let Some(row) = predicate.rows.iter().find(|row| row.key == key) else {
         let name = prose.key(key);
         return Some(format!(
-            "{reader} selected rows with {condition} and did not return {name}, which meets it in the \
-             snapshot that the database told {at}"
+            "{reader} {looked} and did not return {name}, which meets it in the snapshot that the \
+             database told {at}"
         ));
     };
     let holds = predicate.condition.holds(history.values(), history.key_name(key), row.value, &[]);
     let content = prose.content(read, key);
     (holds == Some(row.matched)).then(|| {
         format!(
-            "{reader} selected rows with {condition} and saw {content}, which is not the version in \
-             the snapshot that the database told {at}"
+            "{reader} {looked} and saw {content}, which is not the version in the snapshot that the \
+             database told {at}"
         )
     })
 }
 
 fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     let predicate = prose.history.predicate(read);
-    let condition = predicate.display(prose.history.values());
+    let looked = prose.looked(read);
     let reader = prose.txn(prose.history.txn_of(read));
     let row = predicate.rows.iter().find(|row| row.key == key);
     if prose.history.snapshot(prose.history.txn_of(read), read).is_some()
@@ -289,17 +312,18 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     }
     if predicate.aggregate.is_some() {
         let at = prose.at(read);
-        return format!("{reader} found {condition}, which the rows that it saw do not give {at}");
+        return format!("{reader} {looked}, which the rows that it saw do not give {at}");
     }
     if row.is_none() {
         let (name, at) = (prose.key(key), prose.at(read));
         return format!(
-            "{reader} selected rows with {condition} and did not return {name}, every version of which it can have seen meets it {at}"
+            "{reader} {looked} and did not return {name}, every version of which it can have seen \
+             meets it {at}"
         );
     }
     let matched = row.is_some_and(|row| row.matched);
     let (did, does) =
         if matched { ("returned", "does not meet") } else { ("did not return", "meets") };
     let (content, at) = (prose.content(read, key), prose.at(read));
-    format!("{reader} selected rows with {condition} and {did} {content}, which {does} it {at}")
+    format!("{reader} {looked} and {did} {content}, which {does} it {at}")
 }

@@ -32,7 +32,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     let mut scenario = Scenario {
         names: Names::of(anomaly, prose.history),
         transactions,
-        meaning: crate::names::row_of(anomaly.kind).meaning.to_owned(),
+        meaning: meaning(anomaly).to_owned(),
         also: also.iter().map(|&level| level.to_owned()).collect(),
         ..Scenario::default()
     };
@@ -50,6 +50,17 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     }
     scenario.summary = summary::summary(prose, anomaly);
     scenario
+}
+
+/// What an anomaly means for an application.
+fn meaning(anomaly: &Anomaly) -> &'static str {
+    match &anomaly.evidence {
+        Evidence::Cases(cases) if summary::written_at_once(cases).is_some() => {
+            "Two clients changed the same thing at the same time and both were told that it \
+             worked: what the first of them had checked before is not what the second replaced."
+        }
+        _ => crate::names::row_of(anomaly.kind).meaning,
+    }
 }
 
 /// The transactions of a scenario while it is made.

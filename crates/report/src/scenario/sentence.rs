@@ -1,9 +1,10 @@
 //! One sentence for each part of a scenario.
 
 use super::build::premises;
+use super::summary::written_at_once;
 use crate::prose::Prose;
 use isolde::{Cases, Cycle, Edge, INITIAL, Reason};
-use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Time, TxnId};
+use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Origin, Time, TxnId};
 
 /// The contradiction that a cycle is.
 pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
@@ -38,12 +39,14 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
                 format!("{} comes before {}", prose.txn(first), prose.txn(second))
             }
             _ => match chosen(prose, edge) {
-                Some((read, key, writer)) => format!(
-                    "{} read the {} of {}",
-                    prose.txn(prose.history.txn_of(read)),
-                    prose.content(read, key),
-                    prose.txn(writer)
-                ),
+                Some((read, key, writer)) => {
+                    let reader = prose.txn(prose.history.txn_of(read));
+                    let content = prose.content(read, key);
+                    match writer {
+                        INITIAL => format!("{reader} read {content}, the initial value"),
+                        _ => format!("{reader} read the {content} of {}", prose.txn(writer)),
+                    }
+                }
                 None => continue,
             },
         };
@@ -56,6 +59,9 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
 
 /// What follows from all cases together.
 pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
+    if written_at_once(cases).is_some() {
+        return "neither of them can have come first";
+    }
     let edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
     let is_order =
         |edge: &Edge| matches!(edge.reason, Reason::Assumed { .. } | Reason::Supposed { .. });
@@ -72,6 +78,10 @@ pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, Txn
     let (read, key, writer) = match edge.reason {
         Reason::ReadsFrom { read, key } => (read, key, edge.before),
         Reason::Overwritten { read, key, .. } => (read, key, edge.after),
+        Reason::FirstVersion { read, key } => (read, key, INITIAL),
+        Reason::AntiDependency { read, key, ref because } => {
+            (read, key, replaced(prose, edge.after, key, because)?)
+        }
         _ => return None,
     };
     let index = prose.index;
@@ -80,6 +90,20 @@ pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, Txn
         open.op == read && open.key == key
     });
     is_open.then_some((read, key, writer))
+}
+
+/// Whose version of a key a transaction replaced, for these reasons.
+fn replaced(prose: &Prose<'_>, by: TxnId, key: KeyId, because: &[Edge]) -> Option<TxnId> {
+    if let Some(step) = because.first() {
+        return Some(step.before);
+    }
+    // It read that version too, or nobody wrote one before.
+    let own = prose.index.reads_of(by).find(|read| read.key == key);
+    match own.map(|read| read.origin) {
+        Some(Origin::Txn(writer)) => Some(writer),
+        Some(Origin::Several | Origin::Nobody) => None,
+        Some(Origin::Initial) | None => Some(INITIAL),
+    }
 }
 
 /// That one version comes before another.
@@ -141,7 +165,7 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
     if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
-        let looked = looked(prose, read);
+        let looked = prose.looked(read);
         let name = prose.key(key);
         let wrote = prose.index.final_write(history, edge.before, key);
         let wrote = wrote.map_or_else(|| name.clone(), |write| prose.content(write, key));
@@ -161,16 +185,6 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     }
 }
 
-/// What an operation by condition did.
-pub(super) fn looked(prose: &Prose<'_>, read: OpId) -> String {
-    let predicate = prose.history.predicate(read);
-    let condition = predicate.display(prose.history.values());
-    match predicate.aggregate {
-        None => format!("selected rows with {condition}"),
-        Some(_) => format!("computed {condition}"),
-    }
-}
-
 /// An anti-dependency: what was read, and who replaced it.
 fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
@@ -183,10 +197,9 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     }
     if !history.op(read).kind.has_key() {
         let predicate = history.predicate(read);
-        let condition = predicate.display(history.values());
+        let looked = prose.looked(read);
         if !predicate.item_rows().any(|row| row.key == key) {
             let name = prose.key(key);
-            let looked = looked(prose, read);
             return match predicate.aggregate {
                 Some(_) => format!("{before} {looked} before {after} replaced {name}{written}"),
                 None => {
@@ -197,7 +210,7 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
             };
         }
         return format!(
-            "{before} selected rows with {condition} and saw {}, which {after} replaced{written}",
+            "{before} {looked} and saw {}, which {after} replaced{written}",
             prose.content(read, key)
         );
     }

@@ -1,7 +1,7 @@
 //! What happened, in one sentence of everyday words.
 
 use super::build::premises;
-use super::sentence::{chosen, looked};
+use super::sentence::chosen;
 use crate::prose::{Prose, explain};
 use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, OpKind, TxnId};
@@ -98,7 +98,7 @@ impl Missed {
     /// How the read by condition looked, if it was one.
     fn looked(&self, prose: &Prose<'_>) -> Option<String> {
         let read = self.read.filter(|&read| !prose.history.op(read).kind.has_key())?;
-        Some(looked(prose, read))
+        Some(prose.looked(read))
     }
 
     fn is_aggregate(&self, prose: &Prose<'_>) -> bool {
@@ -152,7 +152,7 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
         _ => {}
     }
     match (&all[..], &edges[..]) {
-        ([], _) => without_misses(kind, &chain),
+        ([], _) => without_misses(prose, kind, &chain, edges),
         ([it], _) => {
             let place = edges.iter().position(|edge| missed(prose, edge).is_some()).unwrap_or(0);
             let path: Vec<&Edge> = edges[place + 1..].iter().chain(&edges[..place]).collect();
@@ -223,7 +223,7 @@ fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
     if history.op(read).kind.has_key() {
         return format!("saw {} of {by}", prose.content(read, key));
     }
-    let looked = looked(prose, read);
+    let looked = prose.looked(read);
     let predicate = history.predicate(read);
     let name = prose.key(key);
     if predicate.aggregate.is_some() {
@@ -235,7 +235,12 @@ fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
     format!("{looked} and did not find {name}, as {by} left it")
 }
 
-fn without_misses(kind: AnomalyKind, chain: &[String]) -> String {
+fn without_misses(
+    prose: &Prose<'_>,
+    kind: AnomalyKind,
+    chain: &[String],
+    edges: &[Edge],
+) -> String {
     let names = chain.join(", ");
     match kind {
         AnomalyKind::DirtyWrite => {
@@ -247,8 +252,31 @@ fn without_misses(kind: AnomalyKind, chain: &[String]) -> String {
         AnomalyKind::RealTimeDirtyWrite => {
             format!("writes of {names} were installed against the order in which they ended")
         }
-        _ => format!("each of {names} saw something of the one before it, in a circle"),
+        _ => in_a_circle(prose, edges).unwrap_or_else(|| {
+            format!("each of {names} saw something of the one before it, in a circle")
+        }),
     }
+}
+
+/// Who saw whom, where not every step is of that kind.
+fn in_a_circle(prose: &Prose<'_>, edges: &[Edge]) -> Option<String> {
+    let step = |edge: &Edge| {
+        let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+        match edge.reason {
+            Reason::ReadsFrom { read, key } => {
+                Some(format!("{after} {}", saw_of(prose, read, key, &before)))
+            }
+            Reason::Session => Some(format!("{after} followed {before} in its session")),
+            Reason::RealTime => Some(format!("{after} came later than {before} by the clock")),
+            _ => None,
+        }
+    };
+    let is_seen = |edge: &Edge| matches!(edge.reason, Reason::ReadsFrom { .. });
+    if edges.iter().all(is_seen) {
+        return None;
+    }
+    let steps: Option<Vec<String>> = edges.iter().map(step).collect();
+    Some(format!("{}: that closes a circle", steps?.join(", ")))
 }
 
 fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
@@ -261,10 +289,21 @@ fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
     let written = |txn: TxnId, key| prose.written(txn, key);
     match seen[..] {
         [(first, key), (second, _)] if prose.content(first, key) == prose.content(second, key) => {
+            let content = prose.content(first, key);
+            let appended = |txn: TxnId| {
+                let write = prose.index.final_write(prose.history, txn, key)?;
+                let write = prose.history.op(write);
+                (write.kind == OpKind::Append).then(|| prose.value(write.value))
+            };
+            if let (Some(a), Some(b)) = (appended(edges[0].before), appended(edges[1].before)) {
+                return format!(
+                    "{one} and {other} both read {content} and both appended to that, {one} {a} and \
+                     {other} {b}: one of them did not see the other"
+                );
+            }
             format!(
-                "{one} and {other} both read {} and both replaced it, {one}{} and {other}{}: one \
-                 of the updates is lost",
-                prose.content(first, key),
+                "{one} and {other} both read {content} and both replaced it, {one}{} and {other}{}: \
+                 one of the updates is lost",
                 written(edges[0].before, key),
                 written(edges[1].before, key)
             )
@@ -311,6 +350,14 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             return lost_update(prose, &[one, other]);
         }
     }
+    if let Some((key, one, other)) = written_at_once(cases) {
+        return format!(
+            "{} and {} ran at the same time, both wrote {}, and neither was refused",
+            prose.txn(one),
+            prose.txn(other),
+            prose.key(key)
+        );
+    }
     let assumed =
         cases.cycles.iter().flat_map(|cycle| &cycle.edges).find_map(|edge| match edge.reason {
             Reason::Assumed { key, first, second } => Some((key, first, second)),
@@ -327,6 +374,21 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             "whatever the order of the versions, somebody saw what cannot have been".to_owned()
         }),
     }
+}
+
+/// Two writers of a key neither of which can have come first, by nothing but the times at
+/// which they ran.
+pub(super) fn written_at_once(cases: &Cases) -> Option<(KeyId, TxnId, TxnId)> {
+    let of_case = |cycle: &Cycle| match &cycle.edges[..] {
+        [
+            Edge { reason: Reason::Assumed { key, first, second }, .. },
+            Edge { reason: Reason::RealTime, .. },
+        ] => Some((*key, *first, *second)),
+        _ => None,
+    };
+    let [one, other] = &cases.cycles[..] else { return None };
+    let ((key, first, second), again) = (of_case(one)?, of_case(other)?);
+    (again == (key, second, first)).then_some((key, first, second))
 }
 
 /// The same of writers, if cases differ in whose value a read saw.
