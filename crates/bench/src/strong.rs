@@ -13,7 +13,7 @@ mod switches;
 mod workload;
 
 use crate::machine;
-use crate::measure::{Ended, Program};
+use crate::measure::{Ended, Program, counted};
 use crate::workspace::{Folder, built, in_tree, line, written};
 use std::path::{Path, PathBuf};
 use workload::Workload;
@@ -82,10 +82,12 @@ type Writer = fn(&Bench<'_>, &mut String) -> Result<(), String>;
 const PARTS: [(Part, Writer); 6] = [
     (Part::Bars, bars::write),
     (Part::Hidden, hidden::write),
-    (Part::Explained, explained::write),
-    (Part::Choices, choices::write),
     (Part::Switches, switches::write),
     (Part::Growth, growth::write),
+    // Those behind here need memory of their own, which a process that is started then inherits
+    // in its figures.
+    (Part::Choices, choices::write),
+    (Part::Explained, explained::write),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
@@ -103,7 +105,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 impl Bench<'_> {
     fn introduction(&self) -> String {
-        let runs = self.arguments.runs;
         let command = self.command();
         let (machine, load) = (machine::describe(), machine::load());
         let mut text = String::from("# Benchmarks of the strong levels\n\n");
@@ -112,8 +113,9 @@ impl Bench<'_> {
         line(
             &mut text,
             &format!(
-                "The least of {runs} runs, each figure for itself, as processes, reading the file \
-                 included; CPU seconds are of all threads together.\n"
+                "The least of {}, each figure for itself, as processes, reading the file included; \
+                 CPU seconds are of all threads together.\n",
+                counted(self.arguments.runs)
             ),
         );
         line(

@@ -1,6 +1,6 @@
 //! `isolde-bench table`: generates the histories, measures, writes the table.
 
-use crate::measure::{Program, Usage};
+use crate::measure::{Program, Usage, counted};
 use crate::peers::{AWDIT, AWDIT_TRANSACTIONS, Awdit};
 use crate::workspace::{Folder, built, in_tree, line, megabytes, target, written};
 use crate::{benches, machine, say};
@@ -65,8 +65,8 @@ fn measured(arguments: &Arguments, isolde: &Path, folder: &Path) -> Result<Strin
     line(
         &mut text,
         &format!(
-            "The least of {} runs, each figure for itself, as processes, reading the file included.\n",
-            arguments.runs
+            "The least of {}, each figure for itself, as processes, reading the file included.\n",
+            counted(arguments.runs)
         ),
     );
     checks(&mut text, arguments, isolde, &files)?;

@@ -7,7 +7,7 @@
 mod workload;
 
 use crate::machine;
-use crate::measure::{Ended, Program};
+use crate::measure::{Ended, Program, counted};
 use crate::plot::{Plot, Scale, Series};
 use crate::workspace::{Folder, built, in_tree, line, written};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ type Row = (&'static str, &'static str, u32, u32, Mix, Evidence, Option<f64>);
 impl Bench<'_> {
     fn introduction(&self) -> String {
         let (machine, load) = (machine::describe(), machine::load());
-        let (runs, scale) = (self.arguments.runs, self.arguments.scale);
+        let (runs, scale) = (counted(self.arguments.runs), self.arguments.scale);
         let scaled = if scale == 1 { String::new() } else { format!(" --scale {scale}") };
         let mut text = String::from("# Benchmarks of white-box evidence\n\n");
         let command = format!("cargo run --release -p isolde-bench -- white-box{scaled}");
@@ -88,7 +88,7 @@ impl Bench<'_> {
         line(
             &mut text,
             &format!(
-                "The least of {runs} runs, each figure for itself, as processes, reading the file \
+                "The least of {runs}, each figure for itself, as processes, reading the file \
                  included; CPU seconds are of all threads together. Figures of Emme, Enne and King \
                  Cobra are those of their paper, on its machines.\n"
             ),

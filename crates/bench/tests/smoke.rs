@@ -51,10 +51,10 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
             "# Benchmarks of the strong levels",
             "## Bars",
             "## Hidden faults",
-            "## Explaining hidden faults",
-            "## Choices",
             "## Switches",
             "## Growth",
+            "## Choices",
+            "## Explaining hidden faults",
         ]
     );
     let rows = |line: &&str| line.starts_with("| ");

@@ -205,6 +205,22 @@ impl History {
         (0..self.session_count() as u32).map(SessionId)
     }
 
+    /// All transactions, those at the same place of their sessions near each other. What
+    /// neighbours in time have to do with lies together in memory mostly, so that a walk in this
+    /// order finds it in a cache, however long the history is.
+    pub fn txns_interleaved(&self) -> impl Iterator<Item = TxnId> + '_ {
+        const ROUND: usize = 1 << 14;
+        let rounds_max = self.txn_count() / self.session_count().max(1);
+        let rounds = (self.txn_count() / ROUND).clamp(1, rounds_max.max(1)) as u64;
+        (0..rounds).flat_map(move |round| {
+            self.sessions().flat_map(move |session| {
+                let range = self.session_range(session);
+                let part = |round| range.start + (range.len() as u64 * round / rounds) as u32;
+                (part(round)..part(round + 1)).map(TxnId)
+            })
+        })
+    }
+
     /// All transactions, session by session in session order.
     pub fn txns(&self) -> impl DoubleEndedIterator<Item = TxnId> + ExactSizeIterator + use<> {
         (0..self.txn_count() as u32).map(TxnId)

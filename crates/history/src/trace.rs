@@ -153,6 +153,7 @@ impl Unit {
 }
 
 /// Reads a stream. After an error it reads no more.
+#[derive(Default)]
 pub struct Decoder {
     form: Option<Form>,
     /// A message that is not whole yet.
@@ -165,13 +166,7 @@ pub struct Decoder {
 impl Decoder {
     /// One that has read nothing.
     pub fn new() -> Decoder {
-        Decoder {
-            form: None,
-            pending: Vec::new(),
-            messages: 0,
-            json: json::Reader::default(),
-            binary: binary::Reader::default(),
-        }
+        Decoder::default()
     }
 
     /// How the stream is written, once that is known.

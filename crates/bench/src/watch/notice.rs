@@ -104,7 +104,7 @@ fn crowd(bench: &Bench<'_>, delay: Duration) -> io::Result<Vec<f64>> {
         stream.set_nodelay(true)?;
         let mut head = String::from("{\"isolde\":\"trace 1\"}\n");
         for client in clients {
-            head.push_str(&format!("{{\"client\":\"{client}\"}}\n"));
+            head.extend(["{\"client\":\"", client, "\"}\n"]);
         }
         stream.write_all(head.as_bytes())?;
     }
@@ -137,7 +137,7 @@ fn wait(
     told: &Receiver<Instant>,
     read: Instant,
     delay: Duration,
-    streams: (&mut TcpStream, &mut TcpStream),
+    (prompt, late): (&mut TcpStream, &mut TcpStream),
 ) -> io::Result<f64> {
     let behind = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
     loop {
@@ -147,8 +147,8 @@ fn wait(
         if read.elapsed() > Duration::from_secs(30) {
             return Err(io::Error::other("expected a violation, found none for 30 s"));
         }
-        streams.0.write_all(format!("{{\"heartbeat\":{}}}\n", now()).as_bytes())?;
-        streams.1.write_all(format!("{{\"heartbeat\":{}}}\n", now() - behind).as_bytes())?;
+        prompt.write_all(format!("{{\"heartbeat\":{}}}\n", now()).as_bytes())?;
+        late.write_all(format!("{{\"heartbeat\":{}}}\n", now() - behind).as_bytes())?;
     }
 }
 

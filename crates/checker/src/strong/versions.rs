@@ -174,8 +174,8 @@ impl<'a> Versions<'a> {
     }
 
     fn find_seen(&mut self, model: &Model) {
-        let index = self.index;
-        for txn in self.history.txns() {
+        let (history, index) = (self.history, self.index);
+        history.txns_interleaved().for_each(|txn| {
             for read in index.read_range(txn) {
                 self.readers[read as usize] = txn;
                 let it = index.read(ReadId(read));
@@ -187,7 +187,7 @@ impl<'a> Versions<'a> {
                     };
                 }
             }
-        }
+        });
     }
 
     /// Whether a read has anti-dependencies.
@@ -205,34 +205,49 @@ impl<'a> Versions<'a> {
 
     fn group_reads(&mut self) {
         let mut starts = vec![0u32; self.next.len() + 1];
-        for &slot in self.seen.iter().filter(|&&slot| slot < INITIAL_SLOT) {
-            starts[slot as usize + 1] += 1;
-        }
+        self.reads_interleaved().for_each(|read| {
+            let slot = self.seen[read.0 as usize];
+            if slot < INITIAL_SLOT {
+                starts[slot as usize + 1] += 1;
+            }
+        });
         for slot in 1..starts.len() {
             starts[slot] += starts[slot - 1];
         }
         let mut reads = vec![ReadId(0); *starts.last().expect("one more than slots") as usize];
         let mut at = starts.clone();
-        for (read, &slot) in self.seen.iter().enumerate() {
+        let mut initial_reads = Vec::new();
+        self.reads_interleaved().for_each(|read| {
+            let slot = self.seen[read.0 as usize];
             if slot < INITIAL_SLOT {
                 let place = &mut at[slot as usize];
-                reads[*place as usize] = ReadId(read as u32);
+                reads[*place as usize] = read;
                 *place += 1;
             } else if slot == INITIAL_SLOT {
-                let key = self.index.read(ReadId(read as u32)).key;
-                self.initial_reads.push((key, ReadId(read as u32)));
+                initial_reads.push((self.index.read(read).key, read));
+            }
+        });
+        for range in starts.windows(2) {
+            let same = &mut reads[range[0] as usize..range[1] as usize];
+            if !same.is_sorted() {
+                same.sort_unstable();
             }
         }
-        self.initial_reads.sort_unstable();
+        initial_reads.sort_unstable();
+        self.initial_reads = initial_reads;
         self.slot_starts = starts;
         self.slot_reads = reads;
     }
 
+    /// All external reads, those of neighbours in time together.
+    pub(super) fn reads_interleaved(&self) -> impl Iterator<Item = ReadId> + use<'a> {
+        let (history, index) = (self.history, self.index);
+        history.txns_interleaved().flat_map(move |txn| index.read_range(txn)).map(ReadId)
+    }
+
     fn find_links(&mut self, model: &Model, sources: Sources) {
         self.initial_rewriter = vec![None; self.history.key_count()];
-        for read in 0..self.seen.len() {
-            self.link_rewriter(model, sources, ReadId(read as u32));
-        }
+        self.reads_interleaved().for_each(|read| self.link_rewriter(model, sources, read));
         let steps = self.index.steps();
         if !steps.is_empty() {
             self.next_steps = vec![BY_READ; self.next.len()];
@@ -348,6 +363,19 @@ impl<'a> Versions<'a> {
         let next = self.next[slot as usize];
         let more = self.further_links(slot).iter().map(|link| link.after);
         (next != NO_SLOT).then_some(next).into_iter().chain(more)
+    }
+
+    /// Calls back with the slots known to follow a slot.
+    #[inline]
+    pub(super) fn each_following(&self, slot: Slot, mut call: impl FnMut(Slot)) {
+        let next = self.next[slot as usize];
+        if next == NO_SLOT {
+            return;
+        }
+        call(next);
+        if !self.has_more.is_empty() {
+            self.further_links(slot).iter().for_each(|link| call(link.after));
+        }
     }
 
     #[inline]

@@ -44,8 +44,8 @@ impl Known<'_> {
             return None;
         }
         let own = self.history.ops_of(txn).filter(|op| op.0 < read.0);
-        let own = own.map(|op| self.history.op(op)).filter(|op| op.key == key);
-        if let Some(last) = own.filter(|op| op.kind == OpKind::Write).last() {
+        let mut own = own.map(|op| self.history.op(op)).filter(|op| op.key == key);
+        if let Some(last) = own.rfind(|op| op.kind == OpKind::Write) {
             return (last.value != value).then_some(Name::OwnWriteMissed);
         }
         if value == self.history.initial(key) {

@@ -22,7 +22,8 @@ impl UniqueWrites {
         let (kinds, keys, values) = (history.op_kinds(), history.op_keys(), history.op_values());
         let mut slots = vec![[0u32; 3]; slot_count(history)?];
         let mut last_writes = LastWrites::default();
-        for txn in interleaved(history) {
+        // Values mostly grow with time, so that neighbours write neighbouring slots.
+        for txn in history.txns_interleaved() {
             let range = history.op_range(txn);
             last_writes.enter(history, range.clone());
             for op in range.rev() {
@@ -67,19 +68,6 @@ impl UniqueWrites {
     pub(super) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<[u32; 3]>()
     }
-}
-
-/// All transactions, those at the same place of their sessions near each other.
-/// Values mostly grow with time, so that neighbours then write neighbouring slots.
-fn interleaved(history: &History) -> impl Iterator<Item = TxnId> {
-    const ROUNDS: u64 = 64;
-    (0..ROUNDS).flat_map(move |round| {
-        history.sessions().flat_map(move |session| {
-            let range = history.session_range(session);
-            let part = |round| range.start + (range.len() as u64 * round / ROUNDS) as u32;
-            (part(round)..part(round + 1)).map(TxnId)
-        })
-    })
 }
 
 /// One more than the largest value written, if that is not out of proportion.

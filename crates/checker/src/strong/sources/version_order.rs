@@ -6,7 +6,8 @@
 
 use crate::strong::graph::{Edges, Why};
 use crate::strong::model::{Model, Node};
-use crate::strong::versions::Versions;
+use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
+use isolde_history::ReadId;
 
 /// Edges that links between versions mean.
 pub(in crate::strong) struct VersionOrder<'a> {
@@ -14,32 +15,58 @@ pub(in crate::strong) struct VersionOrder<'a> {
     pub(in crate::strong) versions: &'a Versions<'a>,
 }
 
+/// Histories of more transactions do not fit in a cache. Walked in the order of their reads,
+/// what belongs together in time is found there all the same; walked by key it is not.
+const LONG: usize = 1 << 16;
+
 impl Edges for VersionOrder<'_> {
     fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
         let versions = self.versions;
+        let is_long = versions.history.txn_count() >= LONG;
         let has_steps = !versions.index.steps().is_empty();
-        for slot in 0..versions.index.writers().len() as u32 {
-            let reads = versions.reads_of(slot);
-            if has_steps {
-                for (step, after) in versions.steps_from(slot) {
-                    let writer = versions.writer(slot);
-                    let next = self.model.next_writer(versions.writer(after));
-                    emit(self.model.commit(writer), next, Why::Step(step));
-                }
-            }
-            if reads.is_empty() {
-                continue;
-            }
-            for later in versions.following(slot) {
-                let replacer = versions.writer(later);
-                let commit = self.model.commit(replacer);
-                for &read in reads {
-                    let reader = versions.reader(read);
-                    if reader != replacer {
-                        emit(self.model.begin(reader), commit, Why::Replaced(read));
-                    }
-                }
+        if !is_long || has_steps {
+            for slot in 0..versions.index.writers().len() as u32 {
+                self.steps(slot, emit);
+                let reads = if is_long { &[] } else { versions.reads_of(slot) };
+                self.replaced(slot, reads, emit);
             }
         }
+        if is_long {
+            versions.reads_interleaved().for_each(|read| {
+                let slot = versions.seen[read.0 as usize];
+                if slot < INITIAL_SLOT {
+                    self.replaced(slot, &[read], emit);
+                }
+            });
+        }
+    }
+}
+
+impl VersionOrder<'_> {
+    /// Edges from the writer of a version, where the step to a later one is known.
+    fn steps(&self, slot: Slot, emit: &mut impl FnMut(Node, Node, Why)) {
+        let (model, versions) = (self.model, self.versions);
+        for (step, after) in versions.steps_from(slot) {
+            let next = model.next_writer(versions.writer(after));
+            emit(model.commit(versions.writer(slot)), next, Why::Step(step));
+        }
+    }
+
+    /// Edges from these readers of a version to who replaced it.
+    #[inline]
+    fn replaced(&self, slot: Slot, reads: &[ReadId], emit: &mut impl FnMut(Node, Node, Why)) {
+        let (model, versions) = (self.model, self.versions);
+        if reads.is_empty() {
+            return;
+        }
+        versions.each_following(slot, |later| {
+            let replacer = versions.writer(later);
+            for &read in reads {
+                let reader = versions.reader(read);
+                if reader != replacer {
+                    emit(model.begin(reader), model.commit(replacer), Why::Replaced(read));
+                }
+            }
+        });
     }
 }
