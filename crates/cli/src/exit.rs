@@ -60,6 +60,11 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(message) => out.write_str(message),
             Failure::Read(error) => error.fmt(out),
+            Failure::Write(file, WriteError::Io(error))
+                if error.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                write!(out, "{file}: exists already; move it away or name another file")
+            }
             Failure::Write(file, error) => write!(out, "{file}: {error}"),
             Failure::Output(error) => write!(out, "standard output: {error}"),
         }

@@ -12,7 +12,7 @@ mod record;
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::subject::Opening;
+use crate::subject::{HISTORY_FILE, Opening};
 use crate::{check, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
@@ -238,6 +238,16 @@ impl Run<'_> {
         Ok(folder)
     }
 
+    /// Removes the folder of a run that failed before its first transaction.
+    fn forget(&self, folder: &Path) {
+        let _ = std::fs::remove_file(folder.join(HISTORY_FILE));
+        // Whatever else is there stays.
+        let _ = std::fs::remove_dir(folder);
+        if self.arguments.output.is_none() {
+            let _ = folder.parent().map(std::fs::remove_dir);
+        }
+    }
+
     /// Records and checks, once or until a level is violated.
     fn rounds(
         &self,
@@ -249,7 +259,8 @@ impl Run<'_> {
         let overall = self.arguments.duration.filter(|_| self.arguments.until_violation);
         let mut rounds = 1;
         loop {
-            let recorded = self.record(database, parameters, folder)?;
+            let recorded = self.record(database, parameters, folder);
+            let recorded = recorded.inspect_err(|_| self.forget(folder))?;
             let is_over = !self.arguments.until_violation
                 || recorded.ended_by.is_some()
                 || self.stop.load(Ordering::Relaxed)
@@ -276,7 +287,7 @@ impl Run<'_> {
             claim: &self.claim,
             levels: &self.levels,
             workload: &workload,
-            history: folder.join("history.log"),
+            history: folder.join(HISTORY_FILE),
             faults: self.arguments.faults.plan(parameters.seed),
             duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
             stop: &self.stop,

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 const WAITING_MAX: usize = 1 << 19;
 /// The same while memory is short.
 const WAITING_MAX_IF_SHORT: usize = 1 << 13;
+/// Events that may wait in inboxes while the watch is at work on others: more would only take memory. If
+/// it is not at work, it lacks something that is still to come.
+const WAITING_MAX_IF_BUSY: usize = 1 << 15;
 /// How long the watch may be busy with what it has before clients are held back, so that it
 /// is never much further behind than that.
 const BUSY_MAX: Duration = Duration::from_millis(300);
@@ -231,13 +234,18 @@ impl Hub {
 
     /// Waits until there is room, or until nobody wants more.
     pub(super) fn wait_for_room(&self, is_over: &AtomicBool) {
-        if !self.is_full() {
-            return;
+        if self.is_full() {
+            self.held_back.fetch_add(1, Ordering::Relaxed);
         }
-        self.held_back.fetch_add(1, Ordering::Relaxed);
-        while self.is_full() && !is_over.load(Ordering::Relaxed) {
+        while (self.is_full() || self.has_enough()) && !is_over.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Whether the watch is at work, and has more to do behind that.
+    fn has_enough(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        left >= WAITING_MAX_IF_BUSY && self.busy_since.load(Ordering::Relaxed) != 0
     }
 }
 

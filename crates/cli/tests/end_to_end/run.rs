@@ -121,6 +121,10 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
              for --fault; this SQLite can be disturbed by hand while a run with --duration goes on",
         ),
         ("run --output text", "cannot create the folder text: File exists (os error 17)"),
+        (
+            "run fjall --preset predicates",
+            "fjall has no read by condition, which this workload needs",
+        ),
     ] {
         assert_eq!(
             folder.isolde(arguments),
@@ -128,6 +132,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
             "{arguments}"
         );
     }
+    assert!(!folder.path("isolde-runs").exists(), "a run that never began leaves nothing");
 }
 
 /// Promises are names of levels, which drivers cannot check themselves.
