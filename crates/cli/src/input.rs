@@ -32,7 +32,7 @@ pub(crate) fn read(
         return Ok(bundled);
     }
     // The folder of a run stands for what was recorded in it.
-    let log = path.join(crate::subject::HISTORY_FILE);
+    let log = path.join(subject::HISTORY_FILE);
     let is_run = path.join("run.json").is_file() && log.is_file();
     let input = format::open(if is_run { &log } else { path })?;
     Ok(match known {
