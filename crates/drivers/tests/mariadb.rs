@@ -291,8 +291,8 @@ fn a_wrong_address_is_refused_with_what_was_expected() {
         ),
         (
             "mariadb://h/d?password=hunter2",
-            "expected one of the options ssl-mode, ssl-ca, wsrep_sync_wait, tidb_txn_mode in the \
-             address, found `password`",
+            "expected one of the options ssl-mode, ssl-ca, ssl-cert, ssl-key, wsrep_sync_wait, \
+             tidb_txn_mode in the address, found `password`",
         ),
     ];
     for (address, expected) in refusals {

@@ -21,8 +21,8 @@ enum Change {
     Add(u64),
     Take(u64),
     Set(u64),
-    /// Everything that the transaction has seen of other rows is added.
-    AddSeen,
+    /// Everything that the transaction has taken from other rows is added.
+    AddTaken,
     /// So many are taken, and where fewer than ten would be left, 91 are delivered.
     Sell(u64),
 }
@@ -33,6 +33,8 @@ pub(super) struct Balances {
     intents: Vec<Intent>,
     changes: Vec<Option<Change>>,
     seen: HashMap<u64, u64>,
+    /// How much less is in the rows that it has written.
+    taken: u64,
 }
 
 impl Balances {
@@ -46,6 +48,7 @@ impl Balances {
         self.intents.clear();
         self.changes.clear();
         self.seen.clear();
+        self.taken = 0;
         applications::plan(application, choice, random, &mut self.intents);
         for place in 0..self.intents.len() {
             let intent = self.intents[place];
@@ -70,7 +73,8 @@ impl Balances {
                 self.seen.insert(*key, value.unwrap_or(BEGINNING));
             }
             (Request::Write { key, value }, _) => {
-                self.seen.insert(*key, *value);
+                let before = self.seen.insert(*key, *value).unwrap_or(BEGINNING);
+                self.taken += before.saturating_sub(*value);
             }
             _ => {}
         }
@@ -84,10 +88,7 @@ impl Balances {
             Change::Add(amount) => own.saturating_add(amount),
             Change::Take(amount) => own.saturating_sub(amount),
             Change::Set(value) => value,
-            Change::AddSeen => {
-                let others = self.seen.iter().filter(|(other, _)| **other != key);
-                others.fold(own, |sum, (_, amount)| sum.saturating_add(*amount)) % 1000
-            }
+            Change::AddTaken => own.saturating_add(self.taken),
             Change::Sell(amount) if own >= amount + 10 => own - amount,
             Change::Sell(amount) => own.saturating_add(91).saturating_sub(amount),
         })
@@ -102,7 +103,7 @@ fn of_accounts(intents: &[Intent], place: usize, random: &mut Random) -> Change 
     let is_amalgamate = writes.starts_with(&[2, 3]);
     match (is_amalgamate, place) {
         (true, 2 | 3) => Change::Set(0),
-        (true, _) => Change::AddSeen,
+        (true, _) => Change::AddTaken,
         (false, _) if random.chance(0.5) => Change::Add(u64::from(1 + random.below(5))),
         (false, _) => Change::Take(u64::from(1 + random.below(5))),
     }
@@ -163,5 +164,24 @@ mod tests {
         }
         let emptied = written(Application::SmallBank, 1000).iter().filter(|it| it.1 == 0).count();
         assert!(emptied > 200, "{emptied}");
+    }
+
+    /// Two accounts that were emptied had added nothing to the third.
+    #[test]
+    fn what_is_taken_from_two_accounts_is_added_to_the_third() {
+        let mut balances = Balances {
+            changes: vec![None, None, Some(Change::Set(0)), Some(Change::Set(0)), None],
+            ..Balances::default()
+        };
+        balances.changes.push(Some(Change::AddTaken));
+        balances.saw(&Request::Read { key: 1 }, &Answer::Value(Some(30)));
+        balances.saw(&Request::Read { key: 2 }, &Answer::Value(None));
+        for (place, key) in [(2, 1), (3, 2)] {
+            let value = balances.value(place, key).expect("it writes");
+            assert_eq!(value, 0);
+            balances.saw(&Request::Write { key, value }, &Answer::Done);
+        }
+        balances.saw(&Request::Read { key: 3 }, &Answer::Value(Some(7)));
+        assert_eq!(balances.value(5, 3), Some(7 + 30 + BEGINNING));
     }
 }
