@@ -335,12 +335,15 @@ fn checked(
             say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
         }
     };
-    let decided = match arguments.engine {
+    let mut decided = match arguments.engine {
         Engine::Fast | Engine::Cadical => decide(&mut check, &levels, tell),
         Engine::Reference => by_definition(&history, &levels),
     };
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
+    }
+    if arguments.forms().all(|form| arguments.quiet && form.is("text")) {
+        forget_anomalies(&mut decided);
     }
     let mut report = Report::with_options(
         &history,
@@ -364,6 +367,16 @@ fn checked(
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
     Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
+}
+
+/// Leaves the verdicts alone: nobody waits for the smallest explanation of one that is not
+/// shown.
+fn forget_anomalies(decided: &mut [Decided]) {
+    for (_, verdict, _) in decided {
+        if let Verdict::Violated(violated) = verdict {
+            violated.anomalies.clear();
+        }
+    }
 }
 
 /// Decides violated levels again without the version orders that a database gave, to tell a

@@ -11,6 +11,8 @@ use super::{Misread, MisreadKind, VersionConflict, VersionEvidence, VersionStep,
 use crate::history::{History, KeyId, OpId, OpKind, TxnId};
 use crate::value::Value;
 use hashbrown::HashMap;
+use rayon::prelude::*;
+use std::cmp::Reverse;
 
 #[derive(Default)]
 pub(super) struct ListOrders {
@@ -65,11 +67,23 @@ pub(super) fn orders(
     }
     let mut states = states(history, own, counted, &mut orders);
     // The longest of each key first; of equal ones the earliest.
-    states.sort_unstable_by_key(|state| (state.key, std::cmp::Reverse(state.length), state.read));
-    for group in states.chunk_by(|one, other| one.key == other.key) {
-        KeyOrder::new(history, writes, own, counted, group[0]).add(group, &mut orders);
+    states.par_sort_unstable_by_key(|state| (state.key, Reverse(state.length), state.read));
+    // Every key needs it, and tasks that wait for each other would never end.
+    let _ = writes.by_key();
+    let parts: Vec<ListOrders> = states
+        .par_chunk_by(|one, other| one.key == other.key)
+        .fold(ListOrders::default, |mut orders, group| {
+            KeyOrder::new(history, writes, own, counted, group[0]).add(group, &mut orders);
+            orders
+        })
+        .collect();
+    orders.steps.reserve_exact(parts.iter().map(|part| part.steps.len()).sum());
+    for mut part in parts {
+        orders.steps.append(&mut part.steps);
+        orders.conflicts.append(&mut part.conflicts);
+        orders.misreads.append(&mut part.misreads);
+        orders.has_repeated |= part.has_repeated;
     }
-    orders.steps.shrink_to_fit();
     orders
 }
 

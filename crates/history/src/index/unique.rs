@@ -72,7 +72,7 @@ impl UniqueWrites {
 
 /// One more than the largest value written, if that is not out of proportion.
 fn slot_count(history: &History) -> Option<usize> {
-    const SLOTS_FREE: usize = 1 << 16;
+    const SLOTS_FREE: usize = 1 << 10;
     let (mut largest, mut writes) = (0, 0);
     for (kind, value) in history.op_kinds().iter().zip(history.op_values()) {
         if kind.is_write() {
