@@ -3,8 +3,10 @@
 //! Where values repeat, a level holds if *some* choice of writers satisfies it
 //! [the setting of `VeriStrong`]. Choices are made one at a time, and a partial choice
 //! that already violates the level is given up: reads left open constrain nothing,
-//! so more choices cannot mend it. A guess comes first, and
-//! is all that long histories get: an honest `unknown` if it fails.
+//! so more choices cannot mend it. A guess comes first, and long histories are searched
+//! from there by what it contradicts (`conflicts`).
+
+mod conflicts;
 
 use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
 use crate::check::{Limits, refutes};
@@ -46,9 +48,13 @@ fn search(rule: &Rule, facts: &Facts<'_>) -> Tried {
         return Tried::GaveUp;
     }
     let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
-    let mut tried = search.guess(facts.index);
+    let guess = search.guess(facts.index);
+    let mut tried = search.with(&guess);
     if matches!(tried, Tried::GaveUp) && search.history.op_count() * reads < WORK_MAX {
         tried = search.from(&mut Vec::new());
+    }
+    if matches!(tried, Tried::GaveUp) {
+        tried = conflicts::search(&search, facts.index, &guess);
     }
     tried
 }
@@ -152,24 +158,26 @@ impl Search<'_> {
         if open.complete { Tried::Violated(all) } else { Tried::GaveUp }
     }
 
-    /// Takes for every read the candidate nearest before it: by time where there
-    /// are times, else in its own session, else the first.
-    fn guess(&self, index: &Index) -> Tried {
-        let made: Vec<Choice> = index
-            .several()
-            .iter()
-            .map(|several| {
-                let read = index.read(several.read);
-                let origin = self.nearest(several, self.history.txn_of(read.op));
-                Choice { op: read.op, key: read.key, origin }
-            })
-            .collect();
-        let chosen = Index::choosing(self.history, self.rule.candidates, &made);
+    /// For every read the candidate nearest before it: by time where there are times, else
+    /// in its own session, else the first.
+    fn guess(&self, index: &Index) -> Vec<Choice> {
+        let several = index.several().iter();
+        let choices = several.map(|several| {
+            let read = index.read(several.read);
+            let origin = self.nearest(several, self.history.txn_of(read.op));
+            Choice { op: read.op, key: read.key, origin }
+        });
+        choices.collect()
+    }
+
+    /// What comes of these choices, one for each read.
+    fn with(&self, made: &[Choice]) -> Tried {
+        let chosen = Index::choosing(self.history, self.rule.candidates, made);
         if !chosen.several().is_empty() {
             return Tried::GaveUp;
         }
         match self.decide(&chosen) {
-            Decision::Satisfied(order) => Tried::Satisfied(order, made),
+            Decision::Satisfied(order) => Tried::Satisfied(order, made.to_vec()),
             Decision::Limit(limit) => Tried::Limit(limit),
             Decision::Violated(_) => Tried::GaveUp,
         }

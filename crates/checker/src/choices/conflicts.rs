@@ -1,0 +1,198 @@
+//! Repeated values in long histories: contradictions tell which choices to change.
+//!
+//! All reads are taken to have seen something, and the level is decided for that. If it is
+//! violated, the reads that the violation rests on did not all see what was chosen for
+//! them: a clause for the solver, which then chooses anew. When no choice is left, the level
+//! is violated, and when one satisfies it, it holds. So the search is complete, but for its
+//! limit of work, and takes as many attempts as there are contradictions, not choices.
+//!
+//! **What must stay true.** A clause follows from the history. The choices it names, and
+//! no others, are made once more, and the level must still be violated; reads that are left
+//! open constrain nothing. Where it is not, the clause names all choices: transactions
+//! of unknown outcome count only if somebody saw them.
+
+use super::{Search, Tried, Violations};
+use crate::anomaly::{Anomaly, Evidence};
+use crate::verdict::{Cycle, Edge, Reason};
+use crate::weak::Decision;
+use acyclic::{KnownEdges, Literal, Phase, Refine, Refined, Solver};
+use hashbrown::HashSet;
+use isolde_history::{Choice, Index, OpId, Origin};
+
+/// How much work it may do, in operations indexed again.
+const WORK_MAX: usize = 1 << 25;
+
+/// Searches for choices that satisfy the level, beginning with `guess`, one for each read
+/// of `index` with several origins.
+pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tried {
+    let mut solver = Solver::new(&[], KnownEdges::from_edges(0, &[])).expect("there is no edge");
+    let mut reads = Vec::with_capacity(guess.len());
+    for (several, guessed) in index.several().iter().zip(guess) {
+        let mut origins: Vec<(Origin, Literal)> = Vec::with_capacity(several.candidates.len());
+        for &origin in &several.candidates {
+            let phase = if origin == guessed.origin { Phase::Yes } else { Phase::No };
+            origins.push((origin, solver.choice(&[], &[], phase).yes()));
+        }
+        let literals: Vec<Literal> = origins.iter().map(|&(_, literal)| literal).collect();
+        solver.clause(&literals, NO_CASE);
+        // What was guessed is taken where several hold.
+        origins.sort_by_key(|&(origin, _)| origin != guessed.origin);
+        reads.push(Read { guessed: *guessed, origins });
+    }
+    let mut attempts =
+        Attempts { search, reads, cases: Vec::new(), work: WORK_MAX, ended: None };
+    let limits = acyclic::Limits {
+        stop: search.limits.stop,
+        memory_bytes_max: search.limits.working_bytes_max,
+        conflicts_max: None,
+    };
+    let answer = solver.solve(&mut attempts, &limits);
+    match answer {
+        acyclic::Answer::Satisfied => attempts.ended.expect("it was accepted by an attempt"),
+        acyclic::Answer::Violated(refutation) => {
+            if index.several().iter().any(|several| !several.complete) {
+                return Tried::GaveUp;
+            }
+            Tried::Violated(attempts.violations(&refutation))
+        }
+        acyclic::Answer::Stopped(acyclic::Stop::Memory) => {
+            Tried::Limit("the memory limit was reached".into())
+        }
+        acyclic::Answer::Stopped(_) => Tried::Limit("the time limit was reached".into()),
+    }
+}
+
+/// The tag of clauses that say that a read saw something.
+const NO_CASE: u32 = u32::MAX;
+
+/// A read with several origins, the guessed one first, and what says that it saw them.
+struct Read {
+    guessed: Choice,
+    origins: Vec<(Origin, Literal)>,
+}
+
+struct Attempts<'a> {
+    search: &'a Search<'a>,
+    reads: Vec<Read>,
+    /// How choices violate the level, by the tag of the clause.
+    cases: Vec<Anomaly>,
+    work: usize,
+    ended: Option<Tried>,
+}
+
+impl Attempts<'_> {
+    /// What the solver takes every read to have seen.
+    fn made(&self, solver: &Solver) -> Vec<(Choice, Literal)> {
+        let taken = |read: &Read| {
+            let holds = |literal| solver.value(literal) == Some(true);
+            let &(origin, literal) =
+                read.origins.iter().find(|it| holds(it.1)).expect("one holds at least");
+            (Choice { origin, ..read.guessed }, literal)
+        };
+        self.reads.iter().map(taken).collect()
+    }
+
+    fn decide(&mut self, made: &[(Choice, Literal)]) -> Option<Decision> {
+        self.work = self.work.checked_sub(self.search.history.op_count() + 1)?;
+        let choices: Vec<Choice> = made.iter().map(|it| it.0).collect();
+        let (history, candidates) = (self.search.history, self.search.rule.candidates);
+        Some(self.search.decide(&Index::choosing(history, candidates, &choices)))
+    }
+
+    /// The choices among those made that an anomaly rests on, and how they violate the
+    /// level by themselves; all of them if they do not.
+    fn core(
+        &mut self,
+        made: Vec<(Choice, Literal)>,
+        anomaly: Anomaly,
+    ) -> (Vec<(Choice, Literal)>, Anomaly) {
+        let mut ops = HashSet::new();
+        named(&anomaly, &mut ops);
+        let rest: Vec<(Choice, Literal)> =
+            made.iter().copied().filter(|(choice, _)| ops.contains(&choice.op)).collect();
+        if rest.len() == made.len() {
+            return (made, anomaly);
+        }
+        match self.decide(&rest) {
+            Some(Decision::Violated(anomaly)) => (rest, anomaly),
+            _ => (made, anomaly),
+        }
+    }
+
+    /// The cases that a refutation needs.
+    fn violations(self, refutation: &acyclic::Refutation) -> Violations {
+        let mut tags: Vec<u32> = refutation
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                acyclic::Step::Input { tag, .. } if *tag != NO_CASE => Some(*tag),
+                _ => None,
+            })
+            .collect();
+        tags.sort_unstable();
+        tags.dedup();
+        let kept = tags.iter().map(|&tag| self.cases[tag as usize].clone());
+        Violations { kept: kept.take(super::CASES_MAX).collect(), count: tags.len() }
+    }
+}
+
+impl Refine for Attempts<'_> {
+    fn refine(&mut self, solver: &mut Solver, _: &[acyclic::Node]) -> Refined {
+        let made = self.made(solver);
+        let anomaly = match self.decide(&made) {
+            None => {
+                self.ended = Some(Tried::GaveUp);
+                return Refined::Complete;
+            }
+            Some(Decision::Limit(limit)) => {
+                self.ended = Some(Tried::Limit(limit));
+                return Refined::Complete;
+            }
+            Some(Decision::Satisfied(order)) => {
+                let choices = made.into_iter().map(|it| it.0).collect();
+                self.ended = Some(Tried::Satisfied(order, choices));
+                return Refined::Complete;
+            }
+            Some(Decision::Violated(anomaly)) => anomaly,
+        };
+        let (core, anomaly) = self.core(made, anomaly);
+        let clause: Vec<Literal> = core.iter().map(|&(_, literal)| !literal).collect();
+        solver.clause(&clause, self.cases.len() as u32);
+        self.cases.push(anomaly);
+        Refined::Added
+    }
+}
+
+/// All operations that an anomaly names.
+fn named(anomaly: &Anomaly, ops: &mut HashSet<OpId>) {
+    match &anomaly.evidence {
+        Evidence::Operations { ops: shown, .. } => ops.extend(shown),
+        Evidence::Cycle(cycle) => named_by_cycle(cycle, ops),
+        Evidence::Cases(cases) => {
+            cases.cycles.iter().for_each(|cycle| named_by_cycle(cycle, ops));
+        }
+    }
+}
+
+fn named_by_cycle(cycle: &Cycle, ops: &mut HashSet<OpId>) {
+    let mut left: Vec<&Edge> = cycle.edges.iter().collect();
+    while let Some(edge) = left.pop() {
+        match &edge.reason {
+            Reason::ReadsFrom { read, .. } | Reason::FirstVersion { read, .. } => {
+                ops.insert(*read);
+            }
+            Reason::AntiDependency { read, because: steps, .. }
+            | Reason::Overwritten { read, visible: steps, .. } => {
+                ops.insert(*read);
+                left.extend(steps);
+            }
+            Reason::WritersApart { because, .. } => left.extend(because),
+            Reason::InitialFirst
+            | Reason::Session
+            | Reason::RealTime
+            | Reason::Version(_)
+            | Reason::Assumed { .. }
+            | Reason::Supposed { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Repeated values in histories that are too long for trying all choices of writers.
+
+use isolde::{Check, Level, Limits, Verdict};
+use isolde_history::Index;
+use isolde_history::format::parse_text;
+use std::fmt::Write;
+
+/// So many reads with two possible writers each: not all choices can be tried.
+const PARTS: usize = 60;
+
+/// Whoever read the value of `a` saw `Q`: who sees `P` also sees its `b`. Without times the
+/// last writer is tried first, which is the wrong one.
+fn parts() -> String {
+    let mut text = String::new();
+    for part in 0..PARTS {
+        writeln!(text, "Q{part}: w(a{part},1)").expect("a string grows");
+        writeln!(text, "P{part}: w(a{part},1) w(b{part},2)").expect("a string grows");
+        writeln!(text, "R{part}: r(a{part},1) r(b{part},nil)").expect("a string grows");
+    }
+    text
+}
+
+fn verdicts(text: &str, levels: &[Level]) -> Vec<Verdict> {
+    let history = parse_text(text).expect("a well-formed history");
+    let index = Index::new(&history);
+    let decide = |&level: &Level| Check::new(&history, &index, &Limits::NONE).decide(level);
+    levels.iter().map(decide).collect()
+}
+
+const LEVELS: [Level; 4] =
+    [Level::MonotonicAtomicView, Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
+
+#[test]
+fn the_one_choice_that_fits_is_found_among_many() {
+    // Each part alone refuses the guess; read committed only if `b` is read after `a`.
+    for verdict in verdicts(&parts(), &LEVELS) {
+        assert!(matches!(verdict, Verdict::Satisfied(_)), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_fractured_read_from_either_of_two_writers_is_found_among_many() {
+    let text = parts()
+        + "U: w(x,1) w(y,1)
+           V: w(x,1) w(y,1)
+           W: r(x,1) r(y,nil)";
+    for verdict in verdicts(&text, &LEVELS) {
+        let Verdict::Violated(violated) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(violated.anomalies.len(), 1, "{:?}", violated.anomalies);
+    }
+}
