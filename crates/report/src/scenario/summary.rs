@@ -338,6 +338,9 @@ fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
 }
 
 fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
+    if let Some(told) = whoever_appended(prose, cases) {
+        return told;
+    }
     if kind == AnomalyKind::LostUpdate
         && let [one, other] = &cases.cycles[..]
     {
@@ -374,6 +377,28 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             "whatever the order of the versions, somebody saw what cannot have been".to_owned()
         }),
     }
+}
+
+/// Of cases that differ in who appended an element that was read.
+fn whoever_appended(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
+    let history = prose.history;
+    let first = *cases.ways.first()?.added.first()?;
+    let (element, key) = (history.op(first).value, history.op(first).key);
+    let mut names: Vec<String> = Vec::new();
+    for &append in cases.ways.iter().flat_map(|way| &way.added) {
+        let (it, name) = (history.op(append), prose.txn(history.txn_of(append)));
+        if (it.value, it.key) == (element, key) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let last = names.pop()?;
+    Some(format!(
+        "whichever of {} and {last} appended the {} of {} that was read, somebody saw what cannot \
+         have been",
+        names.join(", "),
+        prose.value(element),
+        prose.key(key)
+    ))
 }
 
 /// Two writers of a key neither of which can have come first, by nothing but the times at
