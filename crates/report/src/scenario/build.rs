@@ -234,6 +234,7 @@ impl Cast<'_> {
             kind: kind_name(it.kind).to_owned(),
             key: it.kind.has_key().then(|| prose.key(it.key)),
             value,
+            words: (it.kind == OpKind::Call).then(|| crate::real_time::call(prose, op, it.key)),
             rows,
             time: history.has_op_times().then(|| span(history.op_interval(op))),
             place: prose.place_of(op),
