@@ -31,7 +31,7 @@ function showTabs() {
     next.click();
   });
   if (!data.counterexamples.length) {
-    byId('violation').append(make('p', {}, 'No violation was found, so there is none to explain.'));
+    byId('violation').append(make('p', {}, data.without_counterexample));
   }
 }
 
@@ -57,7 +57,7 @@ function showViolation() {
     byId('pictures').append(picture);
   }
   const names = scenario.names;
-  const pills = [it.title, names.adya && `Adya: ${names.adya}`, names.elle && `Elle: ${names.elle}`].filter(Boolean);
+  const pills = [names.everyday || it.title, names.adya && `Adya: ${names.adya}`, names.elle && `Elle: ${names.elle}`].filter(Boolean);
   const violated = it.levels.slice(0, 4).map((level) => make('li', { class: 'bad' }, `not ${level}`));
   if (it.levels.length > 4) violated.push(make('li', { class: 'bad' }, `and ${it.levels.length - 4} more`));
   const steps = make('div', {});
@@ -309,6 +309,7 @@ function operations(scenario, refs) {
 }
 
 function scenarioOp(op) {
+  if (op.words) return op.words;
   const rows = (op.rows || []).filter((row) => row.matched).map((row) => `${row.key} = ${row.value}`).join(', ');
   switch (op.kind) {
     case 'read': case 'read-list': return `read ${op.key} = ${op.value}`;

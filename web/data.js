@@ -16,6 +16,11 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+/** So many of something. */
+function counted(count, what) {
+  return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+}
+
 const MARKS = { satisfied: '✓', violated: '✗', unknown: '?' };
 
 const OUTCOMES = { c: 'committed', a: 'aborted', u: 'unknown' };

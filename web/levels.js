@@ -4,9 +4,9 @@ function showHead() {
   byId('file').textContent = data.file;
   const size = data.size;
   const figures = [
-    `${size.transactions.toLocaleString('en')} transactions`,
-    `${size.sessions.toLocaleString('en')} sessions`,
-    `${size.operations.toLocaleString('en')} operations on ${size.keys.toLocaleString('en')} keys`,
+    counted(size.transactions, 'transaction'),
+    counted(size.sessions, 'session'),
+    `${counted(size.operations, 'operation')} on ${counted(size.keys, 'key')}`,
   ];
   byId('facts').textContent = `${figures.join(' · ')} · ${data.format}`;
   byId('footer').textContent = `Made by isolde ${data.version}`
@@ -73,6 +73,16 @@ function showLevels() {
     if (node) node.addEventListener('click', () => chooseLevel(level.name));
     list.append(make('li', {}, button));
   }
+}
+
+/** A narrow screen shows a part of the lattice: that with the weakest level that is violated. */
+function scrollLattice() {
+  const box = document.querySelector('.lattice-box');
+  const name = data.weakest_violated[0] || data.strongest[0];
+  const parts = levelParts.get(name);
+  if (!parts || !parts.node) return;
+  const [outer, inner] = [box.getBoundingClientRect(), parts.node.getBoundingClientRect()];
+  box.scrollLeft += inner.left + inner.width / 2 - (outer.left + outer.width / 2);
 }
 
 function showRemarks() {

@@ -4,6 +4,7 @@ setUpTheme();
 showHead();
 showSummary();
 showLevels();
+scrollLattice();
 showRemarks();
 showRun();
 showTabs();

@@ -44,6 +44,19 @@ pub struct Cases {
     pub cycles: Vec<Cycle>,
     /// How many there are.
     pub count: usize,
+    /// For each cycle how the history is understood in it; empty if there is but one way.
+    pub ways: Vec<Way>,
+}
+
+/// One of several ways to understand a history: what is taken for granted beside orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Appends that added an element that was read, which others appended too.
+    pub added: Vec<OpId>,
+    /// Transactions of unknown outcome that took effect.
+    pub happened: Vec<TxnId>,
+    /// Those that did not.
+    pub never_happened: Vec<TxnId>,
 }
 
 /// The kinds of anomalies.

@@ -26,7 +26,7 @@ mod verdict;
 mod weak;
 
 pub use anomaly::{
-    Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, found_by_reading,
+    Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Way, found_by_reading,
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};

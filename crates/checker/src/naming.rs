@@ -39,14 +39,31 @@ pub(crate) fn of_argument(history: &History, evidence: Evidence) -> Anomaly {
             let mut kinds: Vec<AnomalyKind> =
                 cases.cycles.iter().map(|cycle| kind_of(history, cycle)).collect();
             kinds.dedup();
-            let mut anomaly = of_cases(cases);
-            if let [kind] = kinds[..] {
-                anomaly.kind = kind;
-            }
-            anomaly
+            let named = match kinds[..] {
+                // What is only assumed was not seen: half of a read skew is missing.
+                [AnomalyKind::ReadSkew] if missed_each_other(&cases) => AnomalyKind::WriteSkew,
+                [kind] => kind,
+                _ => AnomalyKind::NoVersionOrder,
+            };
+            Anomaly { kind: named, ..of_cases(cases) }
         }
         Evidence::Operations { .. } => unreachable!("operations need no argument"),
     }
+}
+
+/// Whether two transactions are all that the cases are about, and each missed a write of the
+/// other whatever is assumed.
+fn missed_each_other(cases: &Cases) -> bool {
+    let edges = || cases.cycles.iter().flat_map(|cycle| &cycle.edges);
+    let missed = |reader: TxnId, by: TxnId| {
+        edges().any(|edge| {
+            (edge.before, edge.after) == (reader, by)
+                && matches!(edge.reason, Reason::AntiDependency { .. })
+        })
+    };
+    let is_pair = cases.cycles.iter().all(|cycle| cycle.edges.len() == 2);
+    is_pair
+        && edges().all(|edge| missed(edge.before, edge.after) && missed(edge.after, edge.before))
 }
 
 /// The same anomaly, its cycle told by who missed what.

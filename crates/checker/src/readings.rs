@@ -12,9 +12,11 @@
 //! choices; where these are too many, two guesses are tried, and the level stays `unknown`
 //! if both fail.
 
+use crate::anomaly::{Anomaly, Cases, Evidence, Way};
 use crate::certify;
 use crate::check::{Check, Limits};
 use crate::level::Level;
+use crate::naming;
 use crate::strong::Options;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
@@ -24,6 +26,8 @@ use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId
 const WORK_MAX: usize = 1 << 24;
 /// Ways that are tried.
 const WAYS_MAX: usize = 1 << 10;
+/// Ways that somebody can be told of.
+const WAYS_TOLD_MAX: usize = 8;
 
 /// What the ways to understand a history differ in.
 pub(crate) struct Readings<'a> {
@@ -74,6 +78,31 @@ impl<'a> Readings<'a> {
         }
     }
 
+    /// How each way fails, told of a small history, if all of them can be told as cycles.
+    pub(crate) fn argue(&self, argue: impl Fn(&History) -> Option<Anomaly>) -> Option<Anomaly> {
+        let ways = self.count().filter(|&ways| ways <= WAYS_TOLD_MAX)?;
+        let mut cases = Cases { cycles: Vec::new(), count: 0, ways: Vec::new() };
+        let mut kinds = Vec::new();
+        for way in 0..ways {
+            let anomaly = argue(&self.taken(way))?;
+            let cycles = match anomaly.evidence {
+                Evidence::Cycle(cycle) => vec![cycle],
+                Evidence::Cases(cases) => cases.cycles,
+                Evidence::Operations { .. } => return None,
+            };
+            cases.ways.extend(cycles.iter().map(|_| self.way(way)));
+            cases.cycles.extend(cycles);
+            kinds.push(anomaly.kind);
+        }
+        kinds.dedup();
+        cases.count = cases.cycles.len();
+        let mut anomaly = naming::of_cases(cases);
+        if let [kind] = kinds[..] {
+            anomaly.kind = kind;
+        }
+        Some(anomaly)
+    }
+
     fn count(&self) -> Option<usize> {
         let choices = self.appends.iter().map(Vec::len).chain(self.optional.iter().map(|_| 2));
         let mut ways = 1_usize;
@@ -84,7 +113,11 @@ impl<'a> Readings<'a> {
     }
 
     /// The history understood in one way; the first leaves out what is optional.
-    fn taken(&self, mut way: usize) -> History {
+    fn taken(&self, way: usize) -> History {
+        self.in_way(&self.way(way))
+    }
+
+    fn way(&self, mut way: usize) -> Way {
         self.picking(|choices| {
             let picked = way % choices;
             way /= choices;
@@ -94,18 +127,24 @@ impl<'a> Readings<'a> {
 
     /// With the first of all appends and without what is optional, or the opposite.
     fn guessed(&self, first: bool) -> History {
-        self.picking(|choices| if first { 0 } else { choices - 1 })
+        self.in_way(&self.picking(|choices| if first { 0 } else { choices - 1 }))
     }
 
-    fn picking(&self, mut pick: impl FnMut(usize) -> usize) -> History {
-        let outcomes: Vec<(TxnId, Outcome)> = (self.optional.iter())
-            .map(|&txn| (txn, [Outcome::Aborted, Outcome::Committed][pick(2)]))
-            .collect();
-        let mut alone = Vec::new();
-        for appends in &self.appends {
-            let chosen = pick(appends.len());
-            alone.extend(appends.iter().enumerate().filter(|it| it.0 != chosen).map(|it| *it.1));
+    fn picking(&self, mut pick: impl FnMut(usize) -> usize) -> Way {
+        let mut way = Way::default();
+        for &txn in &self.optional {
+            [&mut way.never_happened, &mut way.happened][pick(2)].push(txn);
         }
+        way.added = self.appends.iter().map(|appends| appends[pick(appends.len())]).collect();
+        way
+    }
+
+    fn in_way(&self, way: &Way) -> History {
+        let aborted = way.never_happened.iter().map(|&txn| (txn, Outcome::Aborted));
+        let committed = way.happened.iter().map(|&txn| (txn, Outcome::Committed));
+        let outcomes: Vec<(TxnId, Outcome)> = aborted.chain(committed).collect();
+        let others = self.appends.iter().flatten().filter(|append| !way.added.contains(append));
+        let alone: Vec<OpId> = others.copied().collect();
         self.history.taken_as(&outcomes, &alone)
     }
 }

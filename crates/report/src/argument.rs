@@ -262,12 +262,7 @@ fn did(op: &ScenarioOp) -> String {
                 condition => format!("{verb} rows with {condition} and found {rows}"),
             }
         }
-        "call" => match (key, op.value.as_str()) {
-            (":acquire", _) => "acquired the lock".to_owned(),
-            (":release", _) => "released the lock".to_owned(),
-            (_, "nil") => format!("did {key}"),
-            (_, value) => format!("did {key} {value}"),
-        },
+        "call" => op.words.clone().unwrap_or_else(|| format!("did {key} {}", op.value)),
         _ => format!("wrote {key} = {}", op.value),
     }
 }

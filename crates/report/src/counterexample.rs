@@ -1,7 +1,7 @@
 //! The different violations of a report: what several levels share is told once.
 
 use crate::scenario::Scenario;
-use crate::{AnomalyReport, Report};
+use crate::{AnomalyReport, Report, argument};
 
 /// One violation and the levels that it refutes.
 pub(crate) struct Counterexample<'a> {
@@ -33,7 +33,7 @@ impl Report {
             }
         }
         let told = found.into_iter().map(|(anomaly, levels)| Counterexample {
-            title: title(anomaly.name, anomaly.code),
+            title: title(&anomaly.scenario, anomaly.name),
             levels,
             explanation: &anomaly.explanation,
             scenario: &anomaly.scenario,
@@ -42,10 +42,8 @@ impl Report {
     }
 }
 
-/// `write-skew (G2-item)`.
-pub(crate) fn title(name: &str, code: Option<&str>) -> String {
-    match code {
-        Some(code) => format!("{name} ({code})"),
-        None => name.to_owned(),
-    }
+/// `write skew (G2-item)`, as everything that people read calls it; reports of older versions
+/// may have no names but `name`.
+pub(crate) fn title(scenario: &Scenario, name: &str) -> String {
+    if scenario.names.everyday.is_empty() { name.to_owned() } else { argument::title(scenario) }
 }

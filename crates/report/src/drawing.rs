@@ -428,6 +428,9 @@ fn label(edge: &ScenarioEdge) -> String {
 /// An operation on one line.
 pub(crate) fn operation(op: &ScenarioOp) -> String {
     let key = op.key.as_deref().unwrap_or("");
+    if let Some(words) = &op.words {
+        return words.clone();
+    }
     match op.kind.as_str() {
         "read" | "read-list" => format!("read {key} = {}", op.value),
         "read-other" => format!("read {key} ≠ {}", op.value),

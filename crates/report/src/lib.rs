@@ -319,7 +319,9 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
-                None if all.is_empty() => Some("all orders were tried, none explains it".into()),
+                None if report.anomalies.is_empty() => {
+                    Some("all orders were tried, none explains it".into())
+                }
                 None if all.len() > ANOMALIES_MAX => {
                     Some(format!("{} of {} anomalies are shown", ANOMALIES_MAX, all.len()))
                 }
@@ -335,31 +337,38 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
 struct Explainer<'a> {
     prose: &'a Prose<'a>,
     options: Options,
-    known: Vec<(Anomaly, Option<Explanation>)>,
+    known: Vec<(Option<Anomaly>, Option<Explanation>)>,
 }
 
 impl Explainer<'_> {
     /// The anomalies of a level, at most so many, the first of them as small as can be.
     fn anomalies(&mut self, level: Level, violated: &Violated) -> Vec<AnomalyReport> {
-        let Some((first, others)) = violated.anomalies.split_first() else { return Vec::new() };
+        let (first, others) = match violated.anomalies.split_first() {
+            Some((first, others)) => (Some(first), others),
+            None => (None, [].as_slice()),
+        };
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
         also.sort_unstable();
         // What rules out a weaker level too says more than what this level alone forbids.
         let known = self.known.iter().find(|(anomaly, explanation)| {
-            anomaly == first || explanation.as_ref().is_some_and(|it| it.rules_out.contains(&level))
+            (first.is_some() && anomaly.as_ref() == first)
+                || explanation.as_ref().is_some_and(|it| it.rules_out.contains(&level))
         });
         let explanation = if let Some((_, explanation)) = known {
             explanation.clone()
+        } else if first.is_none() && violated.settled_by.is_some() {
+            None
         } else {
             let whole = (self.prose.history, self.prose.index);
             let found = isolde::explain(whole, level, violated, self.options, &Limits::NONE);
-            self.known.push((first.clone(), found.clone()));
+            self.known.push((first.cloned(), found.clone()));
             found
         };
-        let first = match &explanation {
-            Some(it) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
-            None => anomaly_report(self.prose, first, &names_of(&also)),
+        let first = match (&explanation, first) {
+            (Some(it), _) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
+            (None, Some(first)) => anomaly_report(self.prose, first, &names_of(&also)),
+            (None, None) => return Vec::new(),
         };
         let others = others.iter().take(ANOMALIES_MAX - 1);
         let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));

@@ -5,7 +5,7 @@ use crate::drawing::operation;
 use crate::escape::{markdown, markdown_code};
 use crate::replay;
 use crate::scenario::Scenario;
-use crate::{Report, Unreadable};
+use crate::{AnomalyReport, Report, Unreadable};
 use std::fmt::Write;
 
 /// The whole report.
@@ -36,7 +36,8 @@ pub(crate) fn to_markdown(report: &Report) -> String {
             "violated" => "❌",
             _ => "❔",
         };
-        let names: Vec<&str> = level.anomalies.iter().map(|anomaly| anomaly.name).collect();
+        let everyday = |anomaly: &AnomalyReport| anomaly.scenario.names.everyday.clone();
+        let names: Vec<String> = level.anomalies.iter().map(everyday).collect();
         let reason = level.reason.clone().unwrap_or_else(|| names.join(", "));
         let (name, verdict, reason) = (level.level, level.verdict, markdown(&reason));
         writeln!(out, "| {name} | {mark} {verdict} | {reason} |").expect("a string grows");

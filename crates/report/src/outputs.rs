@@ -108,3 +108,31 @@ impl Output {
 pub fn to_step_summary(report: &Report) -> String {
     markdown::to_markdown(report)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde::{Check, Level, Limits};
+    use isolde_history::Index;
+    use isolde_history::format::parse_text;
+
+    #[test]
+    fn what_people_read_calls_a_violation_by_one_name() {
+        let history = parse_text("A: r(x,nil) w(x,1)\nB: r(x,nil) w(x,2)").expect("a history");
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let level = Level::CursorStability;
+        let decided = [(level, check.decide(level), 0.0)];
+        let report = Report::new(&history, &index, ("x.txt", "text"), &decided, &[]);
+        for form in ["text", "github", "markdown", "dot", "svg", "replay"] {
+            let told = Output::by_name(form).expect("a form").render(&report);
+            let told = told
+                .replace("&apos;", "'")
+                .replace("&#39;", "'")
+                .replace('\\', "")
+                .replace("%2C", ",");
+            assert!(told.contains("lost update (Adya's G-cursor, Elle's lost-update)"), "{told}");
+            assert!(!told.contains("lost-update (P4)"), "{told}");
+        }
+    }
+}

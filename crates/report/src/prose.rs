@@ -194,6 +194,9 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             | AnomalyKind::UnexplainedOperation,
             _,
         ) => crate::real_time::explain(prose, kind, ops),
+        (AnomalyKind::NoVersionOrder, _) => {
+            format!("no order of {} explains what they saw: all were tried", everybody(prose, ops))
+        }
         (AnomalyKind::AbortedRead, Some(write)) => {
             format!("{saw}\n{} wrote {} and was aborted", txn(write), wrote(write))
         }
@@ -237,6 +240,19 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
         (AnomalyKind::ResultSetMismatch, _) => mismatch(prose, key, read),
         _ => format!("{saw}, which nobody wrote"),
     }
+}
+
+/// The transactions of these operations, each once.
+fn everybody(prose: &Prose<'_>, ops: &[OpId]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for &op in ops {
+        let name = prose.txn(prose.history.txn_of(op));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
 /// Versions installed against the program of their transaction, or before the

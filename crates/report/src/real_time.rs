@@ -3,7 +3,7 @@
 use crate::prose::Prose;
 use isolde::AnomalyKind;
 use isolde::linearizable::{Lock, left_while_open, lock_at};
-use isolde_history::{Datum, History, KeyId, OpId, OpKind, Outcome, Tree, Value};
+use isolde_history::{ALWAYS, Datum, History, KeyId, OpId, OpKind, Outcome, Time, Tree, Value};
 
 /// Sentences on lines of their own about operations of an anomaly of linearizability.
 pub(crate) fn explain(prose: &Prose<'_>, kind: AnomalyKind, ops: &[OpId]) -> String {
@@ -60,8 +60,9 @@ fn unexplained(prose: &Prose<'_>, ops: &[OpId]) -> String {
             all.join(", or ")
         ));
         if let [left] = left[..] {
-            lines.extend(others_of_the_value(prose, first, left));
+            lines.extend(took_effect(prose, first, left));
         }
+        lines.extend(writes_of_the_value(prose, first, &left));
         left.into_iter().flatten().collect()
     } else {
         lines = vec![format!("no order explains that {}", done(first))];
@@ -106,35 +107,95 @@ fn held(prose: &Prose<'_>, lock: &Lock) -> Vec<String> {
     lines
 }
 
-/// Where the other writes of a value are that was read in vain: none of them can have been the
-/// last.
-fn others_of_the_value(prose: &Prose<'_>, found: OpId, left: Option<OpId>) -> Option<String> {
+/// Where the writes of a value are that was found though others had left something else: none
+/// of them can have been the last.
+fn writes_of_the_value(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) -> Option<String> {
     let history = prose.history;
-    let it = history.op(found);
-    let last = history.txn_interval(history.txn_of(left?));
-    let end = history.txn_interval(history.txn_of(found)).completed;
-    if it.kind != OpKind::Read {
-        return None;
-    }
-    let (mut before, mut refused, mut after) = (0, 0, 0);
-    for version in
-        prose.index.versions_of(it.key).iter().filter(|version| version.value == it.value)
-    {
+    let txn = history.txn_of(found);
+    let read = history.ops_of(txn).find(|&op| history.op(op).kind == OpKind::Read)?;
+    let (key, value) = (history.op(read).key, history.op(read).value);
+    let (since, earlier) = left_since(prose, found, left)?;
+    let end = history.txn_interval(txn).completed;
+    let (mut before, mut refused, mut after, mut open) = (0, 0, 0, Vec::new());
+    let versions = prose.index.versions_of(key).iter();
+    for version in versions.filter(|version| version.value == value && version.txn != txn) {
         let write = history.txn_interval(version.txn);
         match history.outcome(version.txn) {
             Outcome::Aborted => refused += 1,
-            Outcome::Committed if write.completed < last.invoked => before += 1,
+            Outcome::Committed if write.completed < since => before += 1,
             _ if write.invoked > end => after += 1,
-            _ => return None,
+            _ => open.push(version.txn),
         }
     }
-    let earlier = format!("ended before {} began", prose.txn(history.txn_of(left?)));
-    let told =
-        [(before, earlier.as_str()), (refused, "failed"), (after, "began only after the read")];
-    let told = told.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
-    let content = prose.content(found, it.key);
+    let counts =
+        [(before, earlier.as_str()), (refused, "failed"), (after, "began only after it ended")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut told: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    told.extend(open.into_iter().map(|write| {
+        let name = prose.txn(write);
+        let unknown = history.outcome(write) == Outcome::Unknown;
+        let seen = seen_by(prose, (key, value), history.txn_interval(write).invoked, since);
+        match seen {
+            Some(seen) if unknown => format!(
+                "that of {name}, of unknown outcome, before that, as {} may have read it {}",
+                prose.txn(history.txn_of(seen)),
+                prose.at(seen)
+            ),
+            _ if unknown => format!("that of {name}, of unknown outcome, before, later or never"),
+            _ => format!("that of {name} before or later"),
+        }
+    }));
+    let content = prose.content(read, key);
     (!told.is_empty()).then(|| format!("of the writes of {content}, {}", told.join(", ")))
+}
+
+/// Since when something else was there, as far as one time tells, and what ended before that.
+fn left_since(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) -> Option<(Time, String)> {
+    let history = prose.history;
+    let interval = |op: OpId| history.txn_interval(history.txn_of(op));
+    let began = |left: &Option<OpId>| left.map_or(ALWAYS, |op| interval(op).invoked);
+    let since = left.iter().map(began).min()?;
+    let &[Some(only)] = left else {
+        return Some((since, "ended before these began".to_owned()));
+    };
+    let it = history.op(only);
+    // Whoever saw what was left was open later than its writer began.
+    let seen = seen_by(prose, (it.key, it.value), since, interval(found).completed)
+        .filter(|&seen| seen != found && interval(seen).invoked > since);
+    let (since, what) = match seen {
+        Some(seen) => (interval(seen).invoked, seen),
+        None => (since, only),
+    };
+    Some((since, format!("ended before {} began", prose.txn(history.txn_of(what)))))
+}
+
+/// The last read of a value that ended between two times.
+fn seen_by(prose: &Prose<'_>, (key, value): (KeyId, Value), from: Time, to: Time) -> Option<OpId> {
+    let history = prose.history;
+    let reads = history.txns().flat_map(|txn| history.ops_of(txn)).filter(|&op| {
+        let it = history.op(op);
+        let ended = history.txn_interval(history.txn_of(op)).completed;
+        it.kind == OpKind::Read
+            && (it.key, it.value) == (key, value)
+            && history.outcome(history.txn_of(op)) == Outcome::Committed
+            && (from..=to).contains(&ended)
+    });
+    reads.max_by_key(|&op| history.txn_interval(history.txn_of(op)).completed)
+}
+
+/// How it is known that a write of unknown outcome took effect, which nothing else can have left.
+fn took_effect(prose: &Prose<'_>, found: OpId, left: Option<OpId>) -> Option<String> {
+    let history = prose.history;
+    let end = history.txn_interval(history.txn_of(found)).completed;
+    let (txn, it) = (history.txn_of(left?), history.op(left?));
+    if history.outcome(txn) != Outcome::Unknown || !it.kind.is_write() {
+        return None;
+    }
+    let begun = history.txn_interval(txn).invoked;
+    let read = seen_by(prose, (it.key, it.value), begun, end).filter(|&read| read != found)?;
+    let reader = prose.txn(history.txn_of(read));
+    let (name, content, at) = (prose.txn(txn), prose.content(read, it.key), prose.at(read));
+    Some(format!("{name} took effect, though it had no answer: {reader} read {content} {at}"))
 }
 
 /// The function of a call, and its value.
@@ -169,7 +230,7 @@ fn did(prose: &Prose<'_>, op: OpId) -> String {
 }
 
 /// A call in words: that of a lock, of a store, or its name.
-fn call(prose: &Prose<'_>, op: OpId, key: KeyId) -> String {
+pub(crate) fn call(prose: &Prose<'_>, op: OpId, key: KeyId) -> String {
     match called(prose.history, op) {
         Some(("acquire", _)) => "acquired the lock".to_owned(),
         Some(("release", _)) => "released the lock".to_owned(),

@@ -124,6 +124,9 @@ pub struct ScenarioOp {
     pub key: Option<String>,
     /// What was read or written, or the condition; long ones are cut.
     pub value: String,
+    /// What a call did, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
     /// The rows that a read by condition returned or looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ScenarioRow>,

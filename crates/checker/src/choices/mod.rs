@@ -98,7 +98,7 @@ impl Violations {
         if cycles.is_empty() {
             return Vec::new();
         }
-        let mut anomaly = naming::of_cases(Cases { cycles, count: self.count });
+        let mut anomaly = naming::of_cases(Cases { cycles, count: self.count, ways: Vec::new() });
         if is_of_a_kind {
             anomaly.kind = kind;
         }

@@ -1,6 +1,6 @@
 //! Anomalies of a part of a history as anomalies of the whole.
 
-use crate::anomaly::{Anomaly, Cases, Evidence};
+use crate::anomaly::{Anomaly, Cases, Evidence, Way};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
 
@@ -12,9 +12,10 @@ pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
             ops: ops.into_iter().map(|op| part.ops[op.index()]).collect(),
         },
         Evidence::Cycle(cycle) => Evidence::Cycle(whole_cycle(part, &cycle)),
-        Evidence::Cases(Cases { cycles, count }) => {
+        Evidence::Cases(Cases { cycles, count, ways }) => {
             let cycles = cycles.iter().map(|cycle| whole_cycle(part, cycle)).collect();
-            Evidence::Cases(Cases { cycles, count })
+            let ways = ways.iter().map(|way| whole_way(part, way)).collect();
+            Evidence::Cases(Cases { cycles, count, ways })
         }
     };
     let txns = anomaly.txns.into_iter().map(|txn| whole_txn(part, txn)).collect();
@@ -23,6 +24,15 @@ pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
 
 fn whole_txn(part: &Part, txn: TxnId) -> TxnId {
     if txn == INITIAL { INITIAL } else { part.txns[txn.index()] }
+}
+
+fn whole_way(part: &Part, way: &Way) -> Way {
+    let txns = |txns: &[TxnId]| txns.iter().map(|&txn| whole_txn(part, txn)).collect();
+    Way {
+        added: way.added.iter().map(|op| part.ops[op.index()]).collect(),
+        happened: txns(&way.happened),
+        never_happened: txns(&way.never_happened),
+    }
 }
 
 fn whole_cycle(part: &Part, cycle: &Cycle) -> Cycle {

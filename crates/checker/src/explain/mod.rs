@@ -24,6 +24,7 @@ use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
 use crate::naming;
+use crate::readings::Readings;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
 use isolde_history::{History, Index, OpId, Part, Selection};
@@ -35,6 +36,9 @@ const WORK_MAX: usize = 4_000_000;
 
 /// Histories of so many operations are shrunk as a whole if nothing says where to look.
 const WHOLE_OPS_MAX: usize = 10_000;
+
+/// The same where every attempt tries all orders.
+const TRIED_OPS_MAX: usize = 1_000;
 
 /// A violation as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +67,10 @@ pub fn explain(
 ) -> Option<Explanation> {
     let of_objects = violated.anomalies.is_empty().then(|| of_objects(history, level, limits));
     let of_objects = of_objects.flatten();
-    let mut first = violated.anomalies.first().or(of_objects.as_ref())?.clone();
+    let Some(first) = violated.anomalies.first().or(of_objects.as_ref()) else {
+        return of_the_whole((history, index), level, options, limits);
+    };
+    let mut first = first.clone();
     let is_enough = |selection: &Selection, level| {
         let part = Part::new(history, index, selection);
         is_violated(&part.history, level, options, limits)
@@ -94,6 +101,29 @@ pub fn explain(
         }
         selection = Selection::all(history);
     }
+    shrunk((history, index), level, selection, options, limits)
+}
+
+/// Explains what was found by trying all orders: only the whole history says where to look.
+fn of_the_whole(
+    (history, index): (&History, &Index),
+    level: Level,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
+    let is_small = history.op_count() <= TRIED_OPS_MAX;
+    let all = is_small.then(|| Selection::all(history))?;
+    shrunk((history, index), level, all, options, limits)
+}
+
+/// Explains a level by a part that violates it, as small as it can be made.
+fn shrunk(
+    (history, index): (&History, &Index),
+    level: Level,
+    selection: Selection,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
     let part = Part::new(history, index, &selection);
     let shown_at = weakest(&part.history, level, options, limits);
     let mut shrinker = Shrinker::new((history, index), shown_at, options, limits, selection);
@@ -190,7 +220,21 @@ fn argue(
     let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
     let Verdict::Violated(violated) = verdict else { return None };
     let first = violated.anomalies.into_iter().next().map(naming::plainly);
-    first.or_else(|| of_objects(history, level, limits))
+    first
+        .or_else(|| of_objects(history, level, limits))
+        .or_else(|| {
+            // In each way that it can be understood there is but one, so this ends.
+            let argue_way = |history: &History| argue(history, level, options, limits);
+            Readings::of(history, &index)?.argue(argue_way)
+        })
+        .or_else(|| of_everything(history))
+}
+
+/// What cannot be told but by all that was done.
+fn of_everything(history: &History) -> Option<Anomaly> {
+    let ops: Vec<OpId> = history.txns().flat_map(|txn| history.ops_of(txn)).collect();
+    let key = history.op(*ops.first()?).key;
+    Some(of_operations(history, AnomalyKind::NoVersionOrder, key, ops))
 }
 
 /// What is not linearizable, if every transaction is one operation on one object: where all

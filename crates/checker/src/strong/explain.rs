@@ -137,7 +137,7 @@ impl Explainer<'_> {
 
     /// The cycles of a refutation by the solver, each under its assumptions.
     pub(super) fn cases(&self, refutation: &acyclic::Refutation, asked: &Asked) -> Cases {
-        let mut cases = Cases { cycles: Vec::new(), count: 0 };
+        let mut cases = Cases { cycles: Vec::new(), count: 0, ways: Vec::new() };
         for step in &refutation.steps {
             let told = cases.count < CASES_MAX;
             let cycle = match step {

@@ -53,7 +53,7 @@ fn github_gets_annotations_with_places_and_a_step_summary() {
         .expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        text.starts_with("::error file=skew.txt,line=1,title=not serializable%3A write-skew"),
+        text.starts_with("::error file=skew.txt,line=1,title=not serializable%3A write skew"),
         "{text}"
     );
     let summary = folder.read("summary.md");

@@ -122,6 +122,7 @@ impl Page<'_> {
             serialization_order: self.report.get("serialization_order").cloned(),
             conflicts: self.report.get("conflicts").cloned(),
             remarks: read.remarks.iter().map(AnomalyRead::shown).collect(),
+            without_counterexample: read.without_counterexample(violations),
             counterexamples,
             run: self.run,
             origin,
@@ -185,7 +186,6 @@ struct LevelRead {
 #[derive(Deserialize)]
 struct AnomalyRead {
     name: String,
-    code: Option<String>,
     explanation: String,
     scenario: Scenario,
 }
@@ -213,7 +213,7 @@ impl ReadReport {
         let mut found: Vec<Violation> = Vec::new();
         for (level, it) in self.ordered() {
             for anomaly in &it.anomalies {
-                let title = title(&anomaly.name, anomaly.code.as_deref());
+                let title = title(&anomaly.scenario, &anomaly.name);
                 let same = found
                     .iter_mut()
                     .find(|it| it.title == title && it.explanation == anomaly.explanation);
@@ -229,6 +229,22 @@ impl ReadReport {
             }
         }
         found
+    }
+
+    /// What is said if there is no counterexample: a level may be violated all the same.
+    fn without_counterexample(&self, violations: &[Violation]) -> Option<String> {
+        if !violations.is_empty() {
+            return None;
+        }
+        let violated = self.ordered().find(|(_, it)| it.verdict == "violated");
+        Some(match violated {
+            None => "No violation was found, so there is none to explain.".to_owned(),
+            Some((level, it)) => format!(
+                "{} is violated, but no few transactions show it: {}.",
+                level.row().title,
+                it.reason.as_deref().unwrap_or("the report does not say why")
+            ),
+        })
     }
 
     fn levels_shown(&self, violations: &[Violation]) -> Vec<LevelShown> {
@@ -252,7 +268,7 @@ impl ReadReport {
 impl AnomalyRead {
     fn shown(&self) -> RemarkShown {
         RemarkShown {
-            title: title(&self.name, self.code.as_deref()),
+            title: title(&self.scenario, &self.name),
             explanation: self.explanation.clone(),
         }
     }
@@ -296,6 +312,9 @@ struct Data<'a> {
     conflicts: Option<Value>,
     remarks: Vec<RemarkShown>,
     counterexamples: Vec<CounterexampleShown>,
+    /// What stands in their place if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_counterexample: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a Value>,
     /// The recorded time that the timeline calls zero.
@@ -363,5 +382,36 @@ impl<'a> Sessions<'a> {
             named.next()
         });
         found.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decided, Report};
+    use isolde::{Verdict, Violated};
+    use isolde_history::format::parse_text;
+
+    /// The page of a history of which a level is decided so.
+    fn page(verdict: Verdict) -> String {
+        let history = parse_text("A: w(x,1)\nB: r(x,1)").expect("a history");
+        let index = Index::new(&history);
+        // A violation of a weaker level that is not in the report has nothing to show here.
+        let decided: [Decided; 1] = [(Level::Serializable, verdict, 0.0)];
+        let report = Report::new(&history, &index, ("x.txt", "text"), &decided, &[]);
+        let report = serde_json::to_value(&report).expect("plain data");
+        Page { report: &report, history: None, run: None }.to_html().expect("a page")
+    }
+
+    #[test]
+    fn a_violation_without_a_counterexample_is_not_denied() {
+        let settled_by = Some(Level::Causal);
+        let violated = Violated { settled_by, ..Violated::by(Vec::new()) };
+        let told = page(Verdict::Violated(violated));
+        assert!(told.contains(" is violated, but no few"), "{told}");
+        assert!(told.contains("transactions show it: causal is violated."), "{told}");
+        let denied = "No violation was found, so there is none to explain.";
+        assert!(!told.contains(denied), "{told}");
+        assert!(page(Verdict::Satisfied(isolde::Satisfied::Definition)).contains(denied));
     }
 }

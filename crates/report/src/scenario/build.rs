@@ -7,7 +7,7 @@ use super::{
 use super::{sentence, summary};
 use crate::prose::Prose;
 use crate::stats::kind_name;
-use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason, Way};
 use isolde_history::{
     ALWAYS, Datum, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
     VersionEvidence,
@@ -26,7 +26,12 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             }
         }
         Evidence::Cycle(cycle) => cast.add_cycle(cycle),
-        Evidence::Cases(cases) => cases.cycles.iter().for_each(|cycle| cast.add_cycle(cycle)),
+        Evidence::Cases(cases) => {
+            cases.cycles.iter().for_each(|cycle| cast.add_cycle(cycle));
+            for &op in cases.ways.iter().flat_map(|way| &way.added) {
+                cast.involve(op, Role::Evidence);
+            }
+        }
     }
     let transactions: Vec<ScenarioTxn> = cast.txns.iter().map(|it| cast.listed(it)).collect();
     let mut scenario = Scenario {
@@ -43,7 +48,9 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             scenario.conclusion = sentence::conclusion(prose, cycle);
         }
         Evidence::Cases(cases) => {
-            scenario.cases = cases.cycles.iter().map(|cycle| cast.case(cycle)).collect();
+            let ways = cases.ways.iter().map(Some).chain(std::iter::repeat(None));
+            let each = cases.cycles.iter().zip(ways);
+            scenario.cases = each.map(|(cycle, way)| cast.case(cycle, way)).collect();
             scenario.cases_left_out = cases.count - cases.cycles.len();
             scenario.conclusion = sentence::conclusion_of_cases(cases).into();
         }
@@ -114,9 +121,9 @@ impl Cast<'_> {
         }
     }
 
-    fn case(&self, cycle: &Cycle) -> ScenarioCase {
+    fn case(&self, cycle: &Cycle, way: Option<&Way>) -> ScenarioCase {
         ScenarioCase {
-            assumption: sentence::assumption(self.prose, cycle),
+            assumption: sentence::assumption(self.prose, cycle, way),
             edges: cycle.edges.iter().map(|edge| self.edge(edge)).collect(),
             conclusion: sentence::conclusion(self.prose, cycle),
         }
@@ -227,6 +234,7 @@ impl Cast<'_> {
             kind: kind_name(it.kind).to_owned(),
             key: it.kind.has_key().then(|| prose.key(it.key)),
             value,
+            words: (it.kind == OpKind::Call).then(|| crate::real_time::call(prose, op, it.key)),
             rows,
             time: history.has_op_times().then(|| span(history.op_interval(op))),
             place: prose.place_of(op),

@@ -3,7 +3,7 @@
 use super::build::premises;
 use super::summary::written_at_once;
 use crate::prose::Prose;
-use isolde::{Cases, Cycle, Edge, INITIAL, Reason};
+use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Way};
 use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Origin, Time, TxnId};
 
 /// The contradiction that a cycle is.
@@ -28,8 +28,8 @@ pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
 }
 
 /// What the assumptions of a case are.
-pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
-    let mut assumptions: Vec<String> = Vec::new();
+pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle, way: Option<&Way>) -> String {
+    let mut assumptions: Vec<String> = way.map(|way| taken(prose, way)).unwrap_or_default();
     let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
         open.extend(premises(&edge.reason).iter().rev());
@@ -39,6 +39,8 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
                 format!("{} comes before {}", prose.txn(first), prose.txn(second))
             }
             _ => match chosen(prose, edge) {
+                // A way says who appended what was read.
+                Some((read, ..)) if way.is_some() && is_list(prose, read) => continue,
                 Some((read, key, writer)) => {
                     let reader = prose.txn(prose.history.txn_of(read));
                     let content = prose.content(read, key);
@@ -57,10 +59,32 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle) -> String {
     assumptions.join(", and ")
 }
 
+/// How a history is understood.
+fn taken(prose: &Prose<'_>, way: &Way) -> Vec<String> {
+    let history = prose.history;
+    let added = way.added.iter().map(|&append| {
+        let it = history.op(append);
+        let (element, key) = (prose.value(it.value), prose.key(it.key));
+        let name = prose.txn(history.txn_of(append));
+        format!("{name} appended the {element} of {key} that was read")
+    });
+    let happened = way.happened.iter().map(|&txn| format!("{} took effect", prose.txn(txn)));
+    let never = way.never_happened.iter();
+    let never = never.map(|&txn| format!("{} did not take effect", prose.txn(txn)));
+    added.chain(happened).chain(never).collect()
+}
+
+fn is_list(prose: &Prose<'_>, read: OpId) -> bool {
+    prose.history.op(read).kind == OpKind::ReadList
+}
+
 /// What follows from all cases together.
 pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
     if written_at_once(cases).is_some() {
         return "neither of them can have come first";
+    }
+    if !cases.ways.is_empty() {
+        return "no choice of who wrote it explains what was read";
     }
     let edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
     let is_order =

@@ -143,7 +143,11 @@ impl Missed {
 fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
     let edges = &cycle.edges;
     let name = |txn: TxnId| prose.txn(txn);
-    let all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
+    let mut all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
+    if kind == AnomalyKind::WriteSkew {
+        // That one of two writers of a key comes first may follow from what it missed.
+        all = edges.iter().filter_map(|edge| missed(prose, behind(edge))).collect();
+    }
     let chain: Vec<String> =
         edges.iter().filter(|edge| edge.before != INITIAL).map(|edge| name(edge.before)).collect();
     match kind {
@@ -180,6 +184,17 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
             let told: Vec<String> = all.iter().map(told).collect();
             format!("{}: that closes a circle", told.join(", "))
         }
+    }
+}
+
+/// The anti-dependency between the same transactions that an order of writers follows from.
+fn behind(edge: &Edge) -> &Edge {
+    match &edge.reason {
+        Reason::WritersApart { because, .. } => match &because[..] {
+            [only] if (only.before, only.after) == (edge.before, edge.after) => only,
+            _ => edge,
+        },
+        _ => edge,
     }
 }
 
@@ -338,6 +353,9 @@ fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
 }
 
 fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
+    if let Some(told) = whoever_appended(prose, cases) {
+        return told;
+    }
     if kind == AnomalyKind::LostUpdate
         && let [one, other] = &cases.cycles[..]
     {
@@ -348,6 +366,17 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
         };
         if let (Some(one), Some(other)) = (anti(one), anti(other)) {
             return lost_update(prose, &[one, other]);
+        }
+    }
+    if kind == AnomalyKind::WriteSkew
+        && let [one, other] = &cases.cycles[..]
+    {
+        let anti = |cycle: &Cycle| {
+            let mut edges = cycle.edges.iter();
+            edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
+        };
+        if let (Some(one), Some(other)) = (anti(one), anti(other)) {
+            return of_cycle(prose, kind, &Cycle { edges: vec![one, other] });
         }
     }
     if let Some((key, one, other)) = written_at_once(cases) {
@@ -374,6 +403,28 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             "whatever the order of the versions, somebody saw what cannot have been".to_owned()
         }),
     }
+}
+
+/// Of cases that differ in who appended an element that was read.
+fn whoever_appended(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
+    let history = prose.history;
+    let first = *cases.ways.first()?.added.first()?;
+    let (element, key) = (history.op(first).value, history.op(first).key);
+    let mut names: Vec<String> = Vec::new();
+    for &append in cases.ways.iter().flat_map(|way| &way.added) {
+        let (it, name) = (history.op(append), prose.txn(history.txn_of(append)));
+        if (it.value, it.key) == (element, key) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let last = names.pop()?;
+    Some(format!(
+        "whichever of {} and {last} appended the {} of {} that was read, somebody saw what cannot \
+         have been",
+        names.join(", "),
+        prose.value(element),
+        prose.key(key)
+    ))
 }
 
 /// Two writers of a key neither of which can have come first, by nothing but the times at
