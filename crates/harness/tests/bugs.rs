@@ -90,7 +90,7 @@ fn without_a_bug_nothing_is_found() {
             Isolation::Serializable => Level::StrictSerializable,
             other => Level::parse(other.name()).expect("a level"),
         };
-        for seed in seeds(5) {
+        for seed in seeds(100) {
             let parameters = Parameters { isolation, seed, ..BASE };
             let history = generate(&parameters).expect("a history");
             assert_eq!(anomalies(&history, level), None, "{} seed {seed}", isolation.name());

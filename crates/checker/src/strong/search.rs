@@ -180,10 +180,12 @@ impl<'a> Search<'a> {
 
     fn choose_origin(&mut self, solver: &mut Solver, read: &Repeated) {
         let begin = self.model.begin(read.reader);
+        let likely = self.likely_origin(solver.positions(), read);
         let mut choices = Vec::with_capacity(read.origins.len());
-        for &writer in &read.origins {
+        for (place, &writer) in read.origins.iter().enumerate() {
             let edge = writer.map(|writer| Edge::new(self.model.commit(writer), begin));
-            let choice = solver.choice(edge.as_slice(), &[], Phase::No);
+            let phase = if Some(place) == likely { Phase::Yes } else { Phase::No };
+            let choice = solver.choice(edge.as_slice(), &[], phase);
             let origin = ChosenOrigin { read: read.op, key: read.key, writer };
             self.asked.variables.push(Variable::Origin(origin));
             choices.push(choice);
@@ -192,6 +194,24 @@ impl<'a> Search<'a> {
         let literals: Vec<Literal> = choices.iter().map(|choice| choice.yes()).collect();
         self.clause(solver, &literals, clause);
         self.origins.push(choices);
+    }
+
+    /// The place of the origin to try first: the last that the database's snapshot sees,
+    /// or that commits before the reader begins in the order so far.
+    fn likely_origin(&self, positions: &[u32], read: &Repeated) -> Option<usize> {
+        let history = self.versions.history;
+        let snapshot = history.snapshot(read.reader, read.op);
+        let begins_at = positions[self.model.begin(read.reader) as usize];
+        let commit = |txn| positions[self.model.commit(txn) as usize];
+        let is_before = |txn| match (snapshot, history.number(txn)) {
+            (Some(snapshot), Some(number)) => snapshot.sees(number),
+            _ => commit(txn) < begins_at,
+        };
+        let rank = |&(_, writer): &(usize, &Option<TxnId>)| match *writer {
+            None => (true, 0),
+            Some(txn) => (is_before(txn), commit(txn) + 1),
+        };
+        read.origins.iter().enumerate().max_by_key(rank).map(|(place, _)| place)
     }
 
     fn clause(&mut self, solver: &mut Solver, literals: &[Literal], clause: Clause) {

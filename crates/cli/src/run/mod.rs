@@ -133,19 +133,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let folder = run.folder(parameters.seed)?;
     let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
     let json = outcome.to_json();
-    output::write_whole(&folder.join("run.json"), |out| writeln_all(out, &json))?;
-    if let Some(path) = &arguments.report {
-        write_page(&folder, path, &arguments.limits)?;
-    }
+    // Told before anything else is written: a full disk must not hide what was found.
     let printed = match arguments.format {
-        OutputFormat::Json => json,
+        OutputFormat::Json => json.clone(),
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
     output::write(&printed, arguments.format, None)?;
     if let Some(message) = &outcome.ended_by {
         say(&format!("isolde: run: {message}"));
     }
-    Ok(outcome.status())
+    match (kept(&folder, &json, arguments), outcome.status()) {
+        (Ok(()), status) => Ok(status),
+        (Err(failure), Status::Violated) => {
+            say(&format!("isolde: {failure}"));
+            Ok(Status::Violated)
+        }
+        (Err(failure), _) => Err(failure),
+    }
+}
+
+/// Writes what is known of the run beside its history, and its page if one is wanted.
+fn kept(folder: &Path, json: &str, arguments: &Arguments) -> Result<(), Failure> {
+    output::write_whole(&folder.join("run.json"), |out| writeln_all(out, json))?;
+    match &arguments.report {
+        Some(path) => write_page(folder, path, &arguments.limits),
+        None => Ok(()),
+    }
 }
 
 /// Writes the page of the run in this folder.

@@ -1,7 +1,8 @@
 //! Runs a template: every session on a thread of its own, one step after another.
 //!
 //! A step that is not answered soon is blocked, and the others go on; its session's later
-//! steps wait behind it. After every step blocked sessions get a moment, because what they
+//! steps wait behind it. What soon means depends on how long other steps took: a busy machine
+//! is slow to answer, too. After every step blocked sessions get a moment, because what they
 //! wait for may just have happened. A session whose transaction was aborted leaves out its
 //! steps up to the next begin.
 
@@ -14,8 +15,11 @@ use isolde_history::Interval;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// A step that takes longer is blocked.
+/// A step that takes longer is blocked, and that takes so many times as long as the slowest
+/// step that was not.
 const PATIENCE: Duration = Duration::from_millis(300);
+const SLOWER: u32 = 20;
+const PATIENCE_MAX: Duration = Duration::from_secs(3);
 /// What blocked sessions get after a step of another.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Databases give up waiting for locks sooner than this.
@@ -138,12 +142,15 @@ fn step_by_step(
 ) -> Result<Vec<StepOutcome>, DriveError> {
     let mut ended: Vec<Option<Happened>> = vec![None; steps.len()];
     let mut blocked = vec![false; steps.len()];
+    let mut slowest = Duration::ZERO;
     for (place, (name, step)) in steps.iter().enumerate() {
         let is_behind = (0..place).any(|other| steps[other].0 == *name && ended[other].is_none());
         let (_, sender) = senders.iter().find(|sender| sender.0 == *name).expect("all are there");
         // A thread that is gone has said why.
         let _ = sender.send((place, step.clone()));
-        let deadline = Instant::now() + if is_behind { MOMENT } else { PATIENCE };
+        let sent = Instant::now();
+        let patience = (slowest * SLOWER).clamp(PATIENCE, PATIENCE_MAX);
+        let deadline = sent + if is_behind { MOMENT } else { patience };
         while ended[place].is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || take(results, left, &mut ended)? != Taken::One {
@@ -151,6 +158,9 @@ fn step_by_step(
             }
         }
         blocked[place] = ended[place].is_none();
+        if !blocked[place] {
+            slowest = slowest.max(sent.elapsed());
+        }
         if (0..place).any(|other| ended[other].is_none()) {
             while take(results, MOMENT, &mut ended)? == Taken::One {}
         }
