@@ -1,7 +1,7 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
-use crate::subject;
+use crate::{beside, subject};
 use isolde_history::History;
 use isolde_history::format::{self, Format, ReadOptions};
 use std::path::{Path, PathBuf};
@@ -32,9 +32,8 @@ pub(crate) fn read(
         return Ok(bundled);
     }
     // The folder of a run stands for what was recorded in it.
-    let log = path.join(subject::HISTORY_FILE);
-    let is_run = path.join("run.json").is_file() && log.is_file();
-    let input = format::open(if is_run { &log } else { path })?;
+    let log = beside::log_of(path);
+    let input = format::open(log.as_deref().unwrap_or(path))?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,

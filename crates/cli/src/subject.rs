@@ -145,6 +145,18 @@ pub(crate) fn bundled(
     history.ok_or_else(none).map(Some)
 }
 
+/// What the places of the history in a bundle are cited by, and what `isolde run` noted, if the
+/// file is a bundle with a history.
+pub(crate) fn bundled_run(
+    path: &Path,
+    memory_max: Option<usize>,
+) -> Option<(String, Option<Value>)> {
+    let first = path.is_file().then(|| start_of(path).ok()).flatten()?;
+    let bundle = Bundle::open(path, &archive::first_name(&first)?, memory_max).ok()?;
+    let history = bundle.manifest["history"].as_str()?;
+    Some((format!("{}/{history}", bundle.name), bundle.json(RUN_FILE).ok()))
+}
+
 /// The files of a bundle.
 struct Bundle {
     name: String,
