@@ -1,9 +1,10 @@
 //! What is known about a history beside its own content: the run that recorded it.
 
 use crate::subject::{self, HISTORY_FILE, RUN_FILE, read_json};
-use crate::input;
+use crate::{input, say};
 use isolde::Level;
-use isolde_report::Report;
+use isolde_history::History;
+use isolde_report::{Report, Size};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,37 @@ impl Beside {
             }
         }
     }
+}
+
+/// Warns if a history is the log of a run that noted other counts of transactions.
+pub(crate) fn warn_of_other_counts(path: &Path, history: &History) {
+    let log = log_of(path);
+    let log = log.as_deref().unwrap_or(path);
+    let Some(run) = run_of_log(log) else { return };
+    let noted = if run["report"]["history"].is_object() { &run["report"]["history"] } else { &run };
+    warn_of_counts_other_than(noted, log, history);
+}
+
+/// Warns if the log of a run has other counts of transactions than the run noted: of a log that
+/// was cut off since, verdicts mean little.
+pub(crate) fn warn_of_counts_other_than(noted: &Value, log: &Path, history: &History) {
+    let size = Size::of(history);
+    let found =
+        [("committed", size.committed), ("aborted", size.aborted), ("unknown", size.unknown)];
+    let noted = found.map(|(name, _)| noted[name].as_u64());
+    let is_other = |(noted, (_, found)): (&Option<u64>, &(&str, usize))| {
+        noted.is_some_and(|noted| noted != *found as u64)
+    };
+    if !noted.iter().zip(&found).any(is_other) {
+        return;
+    }
+    let found = found.map(|(name, count)| format!("{count} {name}")).join(", ");
+    let [committed, aborted, unknown] = noted.map(Option::unwrap_or_default);
+    say(&format!(
+        "isolde: {}: it has {found} transactions, but {RUN_FILE} noted {committed}, {aborted}, \
+         {unknown}: it was cut off or changed since",
+        log.display()
+    ));
 }
 
 /// The log in the folder of a run, which stands for it.

@@ -359,7 +359,7 @@ fn checked(
         if !arguments.forms().any(|form| matches!(form, Form::Page)) {
             return Ok((rendered(&report, None, file, arguments)?, status));
         }
-        let (history, _) = input::read(file, &arguments.input, memory_max)?;
+        let (history, _) = input::read_again(file, &arguments.input, memory_max)?;
         let index = Index::new(&history);
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }

@@ -18,8 +18,20 @@ pub(crate) struct Arguments {
     pub(crate) initial: Option<u64>,
 }
 
-/// Reads one history, that of a bundle, or standard input for `-`.
+/// Reads one history, that of a run or a bundle, or standard input for `-`. If a run noted other
+/// counts than there are, that is said.
 pub(crate) fn read(
+    path: &Path,
+    arguments: &Arguments,
+    memory_max: Option<usize>,
+) -> Result<(History, &'static Format), Failure> {
+    let read = read_again(path, arguments, memory_max)?;
+    beside::warn_of_other_counts(path, &read.0);
+    Ok(read)
+}
+
+/// The same, of a history about which everything was said before.
+pub(crate) fn read_again(
     path: &Path,
     arguments: &Arguments,
     memory_max: Option<usize>,

@@ -1,7 +1,7 @@
 //! What a page or a bundle is about: a run, a history, a report, or a bundle of them.
 
 use crate::exit::Failure;
-use crate::{archive, check, input, limits};
+use crate::{archive, beside, check, input, limits};
 use isolde::{Check, Limits, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
@@ -87,7 +87,9 @@ impl Opening<'_> {
         refuse_other_schema(&report).map_err(|message| ReadError::new(&name, message))?;
         let (mut read, mut source) = (None, None);
         if history.is_file() {
-            read = Some(format::read_detected(format::open(history)?, self.options())?.0);
+            let recorded = format::read_detected(format::open(history)?, self.options())?.0;
+            beside::warn_of_counts_other_than(&report["history"], history, &recorded);
+            read = Some(recorded);
             source = Some(history.to_owned());
         }
         Ok(Subject { report, run: Some(run), history: read, source })
