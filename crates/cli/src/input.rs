@@ -2,8 +2,8 @@
 
 use crate::exit::Failure;
 use crate::{beside, subject};
-use isolde_history::History;
 use isolde_history::format::{self, Format, ReadOptions};
+use isolde_history::{History, ReadError};
 use std::path::{Path, PathBuf};
 
 /// How to read histories.
@@ -45,11 +45,33 @@ pub(crate) fn read_again(
     }
     // The folder of a run stands for what was recorded in it.
     let log = beside::log_of(path);
+    refuse_folder_without_files(path)?;
     let input = format::open(log.as_deref().unwrap_or(path))?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,
     })
+}
+
+/// Histories may lie one level deeper than where the user looked.
+fn refuse_folder_without_files(path: &Path) -> Result<(), Failure> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Ok(()) };
+    let entries: Vec<PathBuf> = entries.filter_map(|it| Some(it.ok()?.path())).collect();
+    if entries.iter().any(|entry| entry.is_file()) {
+        return Ok(());
+    }
+    let wrong = |found: &str| {
+        let expected = "expected a directory of client logs, found";
+        ReadError::new(&name(path), format!("{expected} {found}"))
+    };
+    let error = match (entries.iter().filter(|entry| entry.is_dir()).min(), entries.len()) {
+        (None, _) => wrong("an empty one"),
+        (Some(folder), 1) => wrong("a folder in it and no files")
+            .hint(format!("name that one: {}", folder.display())),
+        (Some(folder), _) => wrong("folders in it and no files")
+            .hint(format!("name one of them, such as {}", folder.display())),
+    };
+    Err(error.into())
 }
 
 /// Standard input can be read once.
