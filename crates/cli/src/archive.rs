@@ -70,13 +70,34 @@ fn header(entry: &Entry) -> [u8; BLOCK] {
     block
 }
 
-/// The name of the first file of an archive that begins with these bytes, if it is one.
-pub(crate) fn first_name(start: &[u8]) -> Option<String> {
+/// What a file may be, by its first bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// An archive whose first file has this name.
+    Archive(String),
+    /// An archive that is not compressed, whose first file has this name.
+    Uncompressed(String),
+    /// Compressed, and cut off before the name of a first file can be told; these bytes of it
+    /// can.
+    CutOff(Vec<u8>),
+    /// Something else.
+    Other,
+}
+
+/// What a file that begins with these bytes may be.
+pub(crate) fn start(bytes: &[u8]) -> Start {
+    let is_header = |block: &[u8]| block.get(MAGIC_AT..MAGIC_AT + 5) == Some(b"ustar");
+    if is_header(bytes) {
+        return Start::Uncompressed(name_of(bytes));
+    }
     let mut block = Vec::new();
     // What is cut off has a beginning all the same.
-    let _ = GzDecoder::new(start).take(BLOCK as u64).read_to_end(&mut block);
-    let is_archive = block.get(MAGIC_AT..MAGIC_AT + 5) == Some(b"ustar");
-    is_archive.then(|| name_of(&block))
+    let end = GzDecoder::new(bytes).take(BLOCK as u64).read_to_end(&mut block);
+    match end {
+        _ if is_header(&block) => Start::Archive(name_of(&block)),
+        Err(_) if bytes.starts_with(&[0x1f, 0x8b]) => Start::CutOff(block),
+        _ => Start::Other,
+    }
 }
 
 /// Reads all files of an archive, of at most so many bytes together.
@@ -155,7 +176,7 @@ mod tests {
         let entries = [entry("a", b""), entry("b.txt", b"hello"), entry("c", &[7; 1024])];
         let bytes = written(&entries);
         assert_eq!(read(&*bytes, 10_000), Ok(entries.to_vec()));
-        assert_eq!(first_name(&bytes), Some("a".into()));
+        assert_eq!(start(&bytes), Start::Archive("a".into()));
         assert_eq!(read(&*bytes, 1000), Err(Damage::TooLarge));
     }
 
@@ -164,6 +185,9 @@ mod tests {
         let bytes = written(&[entry("a", b"hello"), entry("b", &[1; 700])]);
         for end in 0..bytes.len() {
             assert_eq!(read(&bytes[..end], 10_000), Err(Damage::CutOff), "{end}");
+            let start = start(&bytes[..end]);
+            let is_known = matches!(start, Start::Archive(_) | Start::CutOff(_));
+            assert!(is_known || end < 2, "{end}: {start:?}");
         }
     }
 
@@ -175,7 +199,8 @@ mod tests {
         out.write_all(&block).expect("memory");
         let bytes = out.finish().expect("memory");
         assert_eq!(read(&*bytes, 10), Err(Damage::Foreign("it has more than plain files")));
-        assert_eq!(first_name(b"A: w(x,1)"), None);
+        assert_eq!(start(b"A: w(x,1)"), Start::Other);
+        assert_eq!(start(&header(&entry("a", b""))), Start::Uncompressed("a".into()));
     }
 
     #[test]

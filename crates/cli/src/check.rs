@@ -3,6 +3,7 @@
 //! Without `--level` it is a report and not a gate: it exits 0 once every level is
 //! decided. With levels it passes only if all of them hold.
 
+use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::output;
 use crate::progress::Progress;
@@ -305,7 +306,7 @@ fn checked(
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let name = input::name(file);
+    let (name, beside) = (input::name(file), Beside::of(file, memory_max));
     let deadline = arguments.limits.deadline(start);
     let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let used = history.memory() + index.memory();
@@ -345,24 +346,20 @@ fn checked(
     if arguments.forms().all(|form| arguments.quiet && form.is("text")) {
         forget_anomalies(&mut decided);
     }
-    let mut report = Report::with_options(
-        &history,
-        &index,
-        (&name, format.name),
-        &decided,
-        check.found(),
-        options(arguments),
-    );
-    let given = options(arguments).sources.given && history.has_evidence();
+    let (options, found) = (options(arguments), check.found());
+    let source = (beside.source.as_str(), format.name);
+    let mut report = Report::with_options(&history, &index, source, &decided, found, options);
+    beside.note(file, &mut report);
+    let given = options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.
         drop(index);
-        without_given(history, &decided, (&limits, options(arguments)), &mut report);
+        without_given(history, &decided, (&limits, options), &mut report);
         if !arguments.forms().any(|form| matches!(form, Form::Page)) {
             return Ok((rendered(&report, None, file, arguments)?, status));
         }
-        let (history, _) = input::read(file, &arguments.input, memory_max)?;
+        let (history, _) = input::read_again(file, &arguments.input, memory_max)?;
         let index = Index::new(&history);
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }

@@ -1,5 +1,6 @@
 //! `isolde explain`: violations as whole arguments, with everything they follow from.
 
+use crate::beside::Beside;
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
@@ -7,7 +8,7 @@ use crate::{input, limits, say};
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Report, Which, to_explanations};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options of `isolde explain`.
@@ -70,13 +71,11 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     levels.dedup();
     let mut checking = Check::new(&history, &index, &limits).with_options(options);
     let decided = check::decide(&mut checking, &levels, |_, _, _| {});
-    let name = input::name(&arguments.file);
+    let beside = Beside::of(&arguments.file, memory_max);
     let found = checking.found();
-    let source = (name.as_str(), format.name);
+    let source = (beside.source.as_str(), format.name);
     let mut report = Report::with_options(&history, &index, source, &decided, found, options);
-    for (level, text) in documented(&arguments.file) {
-        report.note_documented(level, &text);
-    }
+    beside.note(&arguments.file, &mut report);
     let all = arguments.all || !arguments.levels.is_empty();
     let text = to_explanations(&report, if all { Which::All } else { Which::Broken });
     let is = |wanted: &str| decided.iter().any(|(_, verdict, _)| verdict.name() == wanted);
@@ -86,24 +85,6 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
         _ => Status::Satisfied,
     };
     Ok((text, status))
-}
-
-/// What the run that recorded a log knew about its database: deviations that are documented,
-/// by level. Anything else than a log beside its `run.json` knows nothing.
-fn documented(file: &Path) -> Vec<(Level, String)> {
-    let beside = file.with_file_name("run.json");
-    let Ok(text) = std::fs::read_to_string(beside) else { return Vec::new() };
-    let Ok(run) = serde_json::from_str::<serde_json::Value>(&text) else { return Vec::new() };
-    let is_of_this = run["history"].as_str().map(|name| Path::new(name).file_name());
-    if is_of_this != Some(file.file_name()) {
-        return Vec::new();
-    }
-    let gates = run["gate"].as_array().into_iter().flatten();
-    let row = |gate: &serde_json::Value| {
-        let level = Level::parse(gate["level"].as_str()?)?;
-        Some((level, gate["documented"].as_str()?.to_owned()))
-    };
-    gates.filter_map(row).collect()
 }
 
 /// The first violation among levels, weakest first.

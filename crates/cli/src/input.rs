@@ -1,9 +1,9 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
-use crate::subject;
-use isolde_history::History;
+use crate::{beside, subject};
 use isolde_history::format::{self, Format, ReadOptions};
+use isolde_history::{History, ReadError};
 use std::path::{Path, PathBuf};
 
 /// How to read histories.
@@ -18,8 +18,20 @@ pub(crate) struct Arguments {
     pub(crate) initial: Option<u64>,
 }
 
-/// Reads one history, that of a bundle, or standard input for `-`.
+/// Reads one history, that of a run or a bundle, or standard input for `-`. If a run noted other
+/// counts than there are, that is said.
 pub(crate) fn read(
+    path: &Path,
+    arguments: &Arguments,
+    memory_max: Option<usize>,
+) -> Result<(History, &'static Format), Failure> {
+    let read = read_again(path, arguments, memory_max)?;
+    beside::warn_of_other_counts(path, &read.0);
+    Ok(read)
+}
+
+/// The same, of a history about which everything was said before.
+pub(crate) fn read_again(
     path: &Path,
     arguments: &Arguments,
     memory_max: Option<usize>,
@@ -32,13 +44,34 @@ pub(crate) fn read(
         return Ok(bundled);
     }
     // The folder of a run stands for what was recorded in it.
-    let log = path.join(subject::HISTORY_FILE);
-    let is_run = path.join("run.json").is_file() && log.is_file();
-    let input = format::open(if is_run { &log } else { path })?;
+    let log = beside::log_of(path);
+    refuse_folder_without_files(path)?;
+    let input = format::open(log.as_deref().unwrap_or(path))?;
     Ok(match known {
         Some(known) => (format::read(known, input, options)?, known),
         None => format::read_detected(input, options)?,
     })
+}
+
+/// Histories may lie one level deeper than where the user looked.
+fn refuse_folder_without_files(path: &Path) -> Result<(), Failure> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Ok(()) };
+    let entries: Vec<PathBuf> = entries.filter_map(|it| Some(it.ok()?.path())).collect();
+    if entries.iter().any(|entry| entry.is_file()) {
+        return Ok(());
+    }
+    let wrong = |found: &str| {
+        let expected = "expected a directory of client logs, found";
+        ReadError::new(&name(path), format!("{expected} {found}"))
+    };
+    let error = match (entries.iter().filter(|entry| entry.is_dir()).min(), entries.len()) {
+        (None, _) => wrong("an empty one"),
+        (Some(folder), 1) => wrong("a folder in it and no files")
+            .hint(format!("name that one: {}", folder.display())),
+        (Some(folder), _) => wrong("folders in it and no files")
+            .hint(format!("name one of them, such as {}", folder.display())),
+    };
+    Err(error.into())
 }
 
 /// Standard input can be read once.

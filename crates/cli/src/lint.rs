@@ -3,6 +3,7 @@
 //! Exits 1 if any rule found something: a verdict on such a recording may say more
 //! about the recording than about the database.
 
+use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
 use crate::{input, limits, out, say};
@@ -54,8 +55,9 @@ fn linted(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failur
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let findings = lint(&history, &index);
-    let name = input::name(file);
-    let report = LintReport::new(&history, &index, (&name, format.name), &findings);
+    let source = Beside::of(file, memory_max).source;
+    let mut report = LintReport::new(&history, &index, (&source, format.name), &findings);
+    report.file = input::name(file);
     let text = match arguments.format {
         OutputFormat::Text => lint_to_text(&report),
         OutputFormat::Json => to_json(&report),

@@ -4,6 +4,7 @@
 //! status is the answer: see [`exit`].
 
 mod archive;
+mod beside;
 mod bundle;
 mod check;
 mod convert;

@@ -1,7 +1,7 @@
 //! What a page or a bundle is about: a run, a history, a report, or a bundle of them.
 
 use crate::exit::Failure;
-use crate::{archive, check, input, limits};
+use crate::{archive, beside, check, input, limits};
 use isolde::{Check, Limits, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
@@ -22,6 +22,8 @@ pub(crate) const MANIFEST: &str = "isolde-bundle.json";
 pub(crate) const BUNDLE: u64 = 1;
 /// How long a history is checked, unless the user says otherwise.
 const CHECK_TIME: Duration = Duration::from_mins(1);
+/// What is wrong with an archive that ends too early.
+const CUT_OFF: &str = "the bundle is cut off or damaged; copy it again";
 /// What a file that may be JSON of ours or a bundle is known by.
 const START_BYTES: usize = 1 << 16;
 
@@ -46,7 +48,6 @@ pub(crate) struct Subject {
 impl Opening<'_> {
     /// Opens a run's folder, a history, a report or a bundle, whichever it is.
     pub(crate) fn open(&self, path: &Path) -> Result<Subject, Failure> {
-        let name = input::name(path);
         if path.is_dir() && path.join(RUN_FILE).is_file() {
             let run = read_json(&path.join(RUN_FILE))?;
             return self.of_run(run, &path.join(HISTORY_FILE));
@@ -57,22 +58,53 @@ impl Opening<'_> {
         }
         if path.is_file() {
             let start = start_of(path)?;
-            if let Some(first) = archive::first_name(&start) {
+            if let Some(first) = first_of_archive(path, &start)? {
                 return self.of_bundle(path, &first);
             }
+            if let Some(shape) = Shape::of(&start) {
+                return self.of_json(path, &shape);
+            }
+            // Another program may have put the fields in another order.
             if start.trim_ascii_start().starts_with(b"{")
                 && let Ok(json) = read_json(path)
+                && json.get("schema").is_some()
             {
-                if json.get("report").is_some_and(|it| it.get("levels").is_some()) {
-                    let beside = path.with_file_name(HISTORY_FILE);
-                    return self.of_run(json, &beside);
-                }
-                if json.get("levels").is_some() && json.get("schema").is_some() {
-                    return of_report(&name, json);
-                }
+                return self.of_verdicts(path, json);
             }
         }
         self.of_history(path)
+    }
+
+    /// A report, or what `isolde run` noted, with the history beside it.
+    fn of_json(&self, path: &Path, shape: &Shape) -> Result<Subject, Failure> {
+        let name = input::name(path);
+        let wrong = |message: String| Failure::Read(ReadError::new(&name, message));
+        if *shape == Shape::Several {
+            let message = "expected a report of one history, found one of several; check each \
+                           history by itself, or name it instead of the report";
+            return Err(wrong(message.to_owned()));
+        }
+        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let json: Value = serde_json::from_slice(&text).map_err(|error| {
+            wrong(format!("the report is cut off or damaged; check the history again ({error})"))
+        })?;
+        self.of_verdicts(path, json)
+    }
+
+    fn of_verdicts(&self, path: &Path, json: Value) -> Result<Subject, Failure> {
+        if json.get("report").is_some_and(|it| it.get("levels").is_some()) {
+            return self.of_run(json, &path.with_file_name(HISTORY_FILE));
+        }
+        let name = input::name(path);
+        if json.get("levels").is_some() {
+            return of_report(&name, json);
+        }
+        let found = match json["error"].as_str() {
+            Some(error) => format!("one of a history that could not be read: {error}"),
+            None => "other JSON of isolde".to_owned(),
+        };
+        let message = format!("expected a report with verdicts, found {found}");
+        Err(ReadError::new(&name, message).into())
     }
 
     fn options(&self) -> ReadOptions {
@@ -87,7 +119,9 @@ impl Opening<'_> {
         refuse_other_schema(&report).map_err(|message| ReadError::new(&name, message))?;
         let (mut read, mut source) = (None, None);
         if history.is_file() {
-            read = Some(format::read_detected(format::open(history)?, self.options())?.0);
+            let recorded = format::read_detected(format::open(history)?, self.options())?.0;
+            beside::warn_of_counts_other_than(&report["history"], history, &recorded);
+            read = Some(recorded);
             source = Some(history.to_owned());
         }
         Ok(Subject { report, run: Some(run), history: read, source })
@@ -138,11 +172,75 @@ pub(crate) fn bundled(
     if !path.is_file() {
         return Ok(None);
     }
-    let Some(first) = archive::first_name(&start_of(path)?) else { return Ok(None) };
+    let start = start_of(path)?;
+    if Shape::of(&start).is_some() {
+        let found = "expected a history, found a report of isolde";
+        let error = ReadError::new(&input::name(path), found);
+        return Err(error.hint("`isolde report` makes a page of it").into());
+    }
+    let Some(first) = first_of_archive(path, &start)? else { return Ok(None) };
     let bundle = Bundle::open(path, &first, options.memory_max)?;
     let history = bundle.history(options)?;
     let none = || bundle.wrong("it has no history: `isolde report` shows what it has".to_owned());
     history.ok_or_else(none).map(Some)
+}
+
+/// What the places of the history in a bundle are cited by, and what `isolde run` noted, if the
+/// file is a bundle with a history.
+pub(crate) fn bundled_run(
+    path: &Path,
+    memory_max: Option<usize>,
+) -> Option<(String, Option<Value>)> {
+    let start = path.is_file().then(|| start_of(path).ok()).flatten()?;
+    let first = first_of_archive(path, &start).ok()??;
+    let bundle = Bundle::open(path, &first, memory_max).ok()?;
+    let history = bundle.manifest["history"].as_str()?;
+    Some((format!("{}/{history}", bundle.name), bundle.json(RUN_FILE).ok()))
+}
+
+/// The name of the first file of an archive, if the file is one that begins so.
+fn first_of_archive(path: &Path, start: &[u8]) -> Result<Option<String>, Failure> {
+    let name = input::name(path);
+    let wrong = |message: &str| ReadError::new(&name, message);
+    match archive::start(start) {
+        archive::Start::Archive(first) => Ok(Some(first)),
+        archive::Start::Uncompressed(first) if first == MANIFEST => {
+            let message = "expected a bundle as it was packed, found one without its compression";
+            Err(wrong(message).hint("compress it again with gzip").into())
+        }
+        archive::Start::CutOff(known) if is_start_of_bundle(path, &known) => {
+            Err(wrong(CUT_OFF).into())
+        }
+        archive::Start::Uncompressed(_) | archive::Start::CutOff(_) | archive::Start::Other => {
+            Ok(None)
+        }
+    }
+}
+
+/// Whether so much of a compressed file was a bundle. If nothing of it can be told, its name
+/// has to.
+fn is_start_of_bundle(path: &Path, known: &[u8]) -> bool {
+    if known.is_empty() {
+        return input::name(path).ends_with(".tar.gz");
+    }
+    known.starts_with(MANIFEST.as_bytes()) || MANIFEST.as_bytes().starts_with(known)
+}
+
+/// JSON of ours, by its first bytes.
+#[derive(PartialEq, Eq)]
+enum Shape {
+    One,
+    Several,
+}
+
+impl Shape {
+    fn of(start: &[u8]) -> Option<Shape> {
+        let start = start.trim_ascii_start();
+        let inside = start.strip_prefix(b"[");
+        let object = inside.unwrap_or(start).trim_ascii_start().strip_prefix(b"{")?;
+        let is_ours = object.trim_ascii_start().starts_with(b"\"schema\"");
+        is_ours.then_some(if inside.is_some() { Shape::Several } else { Shape::One })
+    }
 }
 
 /// The files of a bundle.
@@ -165,7 +263,7 @@ impl Bundle {
         let read = archive::read(file, memory_max.unwrap_or(usize::MAX));
         let entries = read.map_err(|damage| {
             wrong(match damage {
-                archive::Damage::CutOff => "the bundle is cut off or damaged; copy it again".into(),
+                archive::Damage::CutOff => CUT_OFF.into(),
                 archive::Damage::Foreign(what) => {
                     format!("expected a bundle of isolde, but {what}")
                 }

@@ -269,11 +269,18 @@ impl Report {
         }
     }
 
-    /// Notes what the documentation of a database says about the violation of a level.
+    /// Notes what the documentation of a database says about the violation of a level, at
+    /// whatever levels the same is shown for.
     pub fn note_documented(&mut self, level: Level, text: &str) {
-        let report = self.levels.iter_mut().find(|it| it.level == level.name());
-        for anomaly in report.into_iter().flat_map(|it| &mut it.anomalies) {
-            anomaly.scenario.documented = Some(text.to_owned());
+        let named = |name: &str| self.levels.iter().find(|it| it.level == name);
+        let Some(report) = named(level.name()) else { return };
+        let settling = report.settled_by.and_then(named).filter(|_| report.anomalies.is_empty());
+        let shown: Vec<String> = (settling.unwrap_or(report).anomalies.iter())
+            .map(|anomaly| anomaly.explanation.clone())
+            .collect();
+        let all = self.levels.iter_mut().flat_map(|level| &mut level.anomalies);
+        for anomaly in all.filter(|it| shown.contains(&it.explanation)) {
+            anomaly.scenario.documented = Some(prose::safe(text));
         }
     }
 

@@ -1,20 +1,20 @@
 //! A violation as statements that a person can type into a terminal for each session.
 //!
-//! Steps stand in the order of their recorded times. Without times they stand in an order in
-//! which every read of the scenario can see what it saw: a writer commits before its readers
-//! read, and who missed a write reads before it is committed. Where no such order exists, which
-//! is itself the violation, program order decides.
+//! `order.rs` says which terminal types what when; here are the statements themselves.
 //!
 //! Keys and values that are not plain are replaced by stand-ins: nothing of a history may end a
 //! string of SQL, whatever the dialect.
 
 mod conditions;
+mod lists;
+mod order;
 
 use crate::counterexample::Counterexample;
 use crate::drawing::operation;
 use crate::escape::visible;
-use crate::scenario::{EdgeKind, OpRef, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
+use crate::scenario::{Scenario, ScenarioOp, ScenarioTxn};
 use conditions::{Keys, Selection};
+use order::{Act, Step, Terminal, ordered, reads, terminals};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -33,10 +33,13 @@ pub(crate) fn to_replay(counterexamples: &[Counterexample<'_>]) -> String {
 pub(crate) fn of(counterexample: &Counterexample<'_>) -> String {
     let scenario = counterexample.scenario;
     let mut words = Words::new(scenario);
-    let steps = ordered(scenario, words.keys);
+    let terminals = terminals(scenario);
+    let steps = ordered(scenario, &terminals, words.keys);
     let first = initial(scenario, &mut words);
     let lines: Vec<(usize, String)> = (steps.iter().enumerate())
-        .map(|(place, step)| (step.txn, statement(scenario, step, place + 1, &mut words)))
+        .map(|(place, (terminal, step))| {
+            (*terminal, statement(scenario, step, place + 1, &mut words))
+        })
         .collect();
     let mut out = format!("-- {}\n", counterexample.title);
     comment(&mut out, &scenario.summary);
@@ -52,147 +55,36 @@ pub(crate) fn of(counterexample: &Counterexample<'_>) -> String {
     for (original, stand_in) in &words.stand_ins {
         comment(&mut out, &format!("{stand_in} stands for {original}"));
     }
-    let level = isolation(counterexample.levels[0]);
-    let sessions = sessions(scenario);
-    write!(
-        out,
-        "\n-- Open {} terminals. In each, choose the isolation setting that was tested, such as\n\
-         -- SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level};\n\
-         -- then type the statements in the order of their numbers:\n",
-        sessions.len()
-    )
-    .expect("a string grows");
-    for (txn, line) in &lines {
-        let terminal = sessions.iter().position(|it| *it == scenario.transactions[*txn].session);
-        let terminal = letter(terminal.unwrap_or(0));
-        writeln!(out, "/* {terminal} */ {line}").expect("a string grows");
-    }
-    for (place, session) in sessions.iter().enumerate() {
-        out.push('\n');
-        comment(&mut out, &format!("Terminal {} alone (session {session}):", letter(place)));
-        for (txn, line) in &lines {
-            if scenario.transactions[*txn].session == **session {
-                writeln!(out, "{line}").expect("a string grows");
-            }
-        }
-    }
+    type_in(&mut out, isolation(counterexample.levels[0]), &terminals, &lines);
     comment(&mut out, "");
     comment(&mut out, &scenario.conclusion);
     out
 }
 
-/// What happens at one step of the script.
-#[derive(Clone, Copy, PartialEq)]
-enum Act {
-    Begin,
-    Op(usize),
-    End,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-struct Step {
-    txn: usize,
-    act: Act,
-}
-
-/// All steps of the real transactions, in the order in which they are typed.
-fn ordered(scenario: &Scenario, keys: Keys) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for (txn, it) in scenario.transactions.iter().enumerate() {
-        if !it.session.is_empty() {
-            steps.push(Step { txn, act: Act::Begin });
-            let covered = conditions::covered(it, keys);
-            let ops = (0..it.operations.len()).filter(|&op| !covered[op]);
-            steps.extend(ops.map(|op| Step { txn, act: Act::Op(op) }));
-            steps.push(Step { txn, act: Act::End });
-        }
-    }
-    let mut before = constraints(scenario, &steps);
-    let times: Vec<Option<i64>> = steps.iter().map(|step| time_of(scenario, *step)).collect();
-    if times.iter().all(Option::is_some) {
-        // Program order was recorded with the times, and is part of `steps`.
-        before.clear();
-        let mut order: Vec<usize> = (0..steps.len()).collect();
-        order.sort_by_key(|&step| times[step]);
-        return order.into_iter().map(|step| steps[step]).collect();
-    }
-    arranged(&steps, &before)
-}
-
-/// Pairs of steps, the first of which must come before the second.
-fn constraints(scenario: &Scenario, steps: &[Step]) -> Vec<(usize, usize)> {
-    let place = |txn: usize, act: Act| steps.iter().position(|it| *it == Step { txn, act });
-    let mut pairs = Vec::new();
-    for edge in scenario.all_edges() {
-        let ends = (place(edge.from, Act::End), place(edge.to, Act::End));
-        let reads = reads_of(scenario, edge);
-        match edge.kind {
-            EdgeKind::Wr => pairs.extend(reads.iter().filter_map(|read| {
-                Some((ends.0?, place(read.transaction, Act::Op(read.operation))?))
-            })),
-            EdgeKind::Rw => pairs.extend(reads.iter().filter_map(|read| {
-                Some((place(read.transaction, Act::Op(read.operation))?, ends.1?))
-            })),
-            EdgeKind::Ww => pairs.extend(ends.0.zip(ends.1)),
-            EdgeKind::Session | EdgeKind::RealTime => {
-                pairs.extend(ends.0.zip(place(edge.to, Act::Begin)));
-            }
-            EdgeKind::Initial | EdgeKind::Assumed => {}
-        }
-    }
-    pairs
-}
-
-/// The reads that an edge rests on.
-fn reads_of(scenario: &Scenario, edge: &ScenarioEdge) -> Vec<OpRef> {
-    let reader = if edge.kind == EdgeKind::Wr { edge.to } else { edge.from };
-    let is_read = |it: &&OpRef| {
-        let txn = scenario.transactions.get(it.transaction);
-        it.transaction == reader
-            && txn.and_then(|txn| txn.operations.get(it.operation)).is_some_and(reads)
+/// All lines in their order, then those of each terminal alone.
+fn type_in(out: &mut String, level: &str, terminals: &[Terminal], lines: &[(usize, String)]) {
+    let count = match terminals.len() {
+        1 => "one terminal. In it".to_owned(),
+        count => format!("{count} terminals. In each"),
     };
-    edge.operations.iter().filter(is_read).copied().collect()
-}
-
-fn reads(op: &ScenarioOp) -> bool {
-    op.kind.starts_with("read") || op.kind.starts_with("predicate")
-}
-
-/// An order of the steps that keeps as many of the pairs as program order allows. Of the steps
-/// that are free, that of the transaction with the fewest steps behind it goes first, so that
-/// transactions overlap as they must have.
-fn arranged(steps: &[Step], pairs: &[(usize, usize)]) -> Vec<Step> {
-    let mut is_done = vec![false; steps.len()];
-    let mut order = Vec::new();
-    while order.len() < steps.len() {
-        let next_of_each: Vec<usize> = (0..steps.len())
-            .filter(|&step| {
-                !is_done[step]
-                    && (step == 0 || steps[step - 1].txn != steps[step].txn || is_done[step - 1])
-            })
-            .collect();
-        let blocked = |&&step: &&usize| {
-            pairs.iter().all(|&(first, second)| second != step || is_done[first] || first == step)
-        };
-        let behind = |txn: usize| {
-            (0..steps.len()).filter(|&step| is_done[step] && steps[step].txn == txn).count()
-        };
-        let free = next_of_each.iter().filter(blocked);
-        // Commits wait: what overlaps is typed first.
-        let rank = |step: &&usize| (steps[**step].act == Act::End, behind(steps[**step].txn));
-        let next = *free.min_by_key(rank).unwrap_or(&next_of_each[0]);
-        is_done[next] = true;
-        order.push(steps[next]);
+    write!(
+        out,
+        "\n-- Open {count}, choose the isolation setting that was tested, such as\n\
+         -- SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level};\n\
+         -- or, where that is no statement,\n\
+         -- SET SESSION TRANSACTION ISOLATION LEVEL {level};\n\
+         -- then type the statements in the order of their numbers:\n"
+    )
+    .expect("a string grows");
+    for (terminal, line) in lines {
+        writeln!(out, "/* {} */ {line}", letter(*terminal)).expect("a string grows");
     }
-    order
-}
-
-fn time_of(scenario: &Scenario, step: Step) -> Option<i64> {
-    let txn = &scenario.transactions[step.txn];
-    match step.act {
-        Act::Begin => txn.begin?.invoked,
-        Act::End => txn.commit?.completed,
-        Act::Op(op) => txn.operations[op].time?.invoked,
+    for (place, terminal) in terminals.iter().enumerate() {
+        out.push('\n');
+        comment(out, &format!("Terminal {} alone ({}):", letter(place), terminal.name));
+        for (_, line) in lines.iter().filter(|(of, _)| *of == place) {
+            writeln!(out, "{line}").expect("a string grows");
+        }
     }
 }
 
@@ -292,12 +184,17 @@ fn initial(scenario: &Scenario, words: &mut Words) -> Vec<(String, String)> {
         }
         keys.entry(key).or_default();
     }
-    for op in ops.filter(|op| op.kind == "read") {
+    // What the proof rests on is told last, and so it stays.
+    let others = ops.clone().filter(|op| !op.involved);
+    for op in others.chain(ops.filter(|op| op.involved)).filter(|op| op.kind == "read") {
         let Some(key) = op.key.as_deref() else { continue };
         if !written.contains(&(key, &op.value)) {
             keys.insert(key, Some(&op.value));
         }
     }
+    let lists = lists::first(scenario);
+    keys.extend(lists.iter().map(|(key, list)| (*key, Some(list.as_str()))));
+    words.has_text |= !lists.is_empty();
     let rows = scenario.transactions.iter().flat_map(|txn| &txn.operations).flat_map(|it| &it.rows);
     for row in rows.filter(|row| row.value != "?") {
         if !written.contains(&(row.key.as_str(), row.value.as_str())) {
@@ -314,17 +211,6 @@ fn initial(scenario: &Scenario, words: &mut Words) -> Vec<(String, String)> {
         rows.extend(kept.iter().map(|(key, _)| (*key).to_owned()));
     }
     kept.into_iter().map(|(key, value)| (words.key(key), words.value(value))).collect()
-}
-
-fn sessions(scenario: &Scenario) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
-    let real = scenario.transactions.iter().filter(|txn: &&ScenarioTxn| !txn.session.is_empty());
-    for txn in real {
-        if !found.contains(&txn.session.as_str()) {
-            found.push(&txn.session);
-        }
-    }
-    found
 }
 
 /// `A`, `B`, … for terminals.

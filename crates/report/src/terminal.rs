@@ -269,6 +269,9 @@ fn show(out: &mut String, anomaly: &AnomalyReport) {
     for sentence in anomaly.explanation.lines() {
         line(out, format_args!("    {sentence}"));
     }
+    if let Some(documented) = &anomaly.scenario.documented {
+        line(out, format_args!("    documented: {documented}"));
+    }
 }
 
 /// Every violation as a whole argument: for each level that is named as broken, or for all.

@@ -169,7 +169,7 @@ impl Judged {
         }
         let gate: Vec<Gate> =
             gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
-        note_documented(&gate, [&mut report, &mut gated]);
+        note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
         Ok(Judged { report, gate, explained, bank })
     }
@@ -322,12 +322,10 @@ impl Outcome {
 }
 
 /// Says beside the violations of a gate what the database documents of them.
-fn note_documented(gates: &[Gate], reports: [&mut Report; 2]) {
-    for report in reports {
-        for gate in gates {
-            if let (Some(level), Some(text)) = (Level::parse(gate.level), &gate.documented) {
-                report.note_documented(level, text);
-            }
+fn note_documented(gates: &[Gate], report: &mut Report) {
+    for gate in gates {
+        if let (Some(level), Some(text)) = (Level::parse(gate.level), &gate.documented) {
+            report.note_documented(level, text);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::support::{FRACTURED, Folder, refused};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write;
+use std::io::{Read, Write};
 
 fn bundled() -> Folder {
     let folder = Folder::with(&[("history.txt", FRACTURED)]);
@@ -66,11 +66,44 @@ fn the_history_of_a_bundle_is_read_like_any_other() {
 fn a_bundle_that_is_cut_off_says_so() {
     let folder = bundled();
     let whole = std::fs::read(folder.path("all.tar.gz")).expect("it was written");
-    for length in [whole.len() / 2, whole.len() - 1] {
+    for length in [5, 30, 100, 200, 400, whole.len() / 2, whole.len() - 1] {
         folder.write("cut.tar.gz", &whole[..length]);
         let message = "isolde: cut.tar.gz: the bundle is cut off or damaged; copy it again\n";
         assert_eq!(folder.isolde("report cut.tar.gz -o -"), refused(message), "{length}");
+        assert_eq!(folder.isolde("check cut.tar.gz"), refused(message), "{length}");
     }
+}
+
+#[test]
+fn a_bundle_without_its_compression_says_so() {
+    let folder = bundled();
+    let packed = std::fs::File::open(folder.path("all.tar.gz")).expect("it was written");
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).expect("it is whole");
+    folder.write("all.tar", &plain);
+    let message = "isolde: all.tar: expected a bundle as it was packed, found one without its \
+                   compression (compress it again with gzip)\n";
+    assert_eq!(folder.isolde("report all.tar -o -"), refused(message));
+    assert_eq!(folder.isolde("check all.tar"), refused(message));
+}
+
+/// A report that was cut off, or was about several histories, was taken for a history in text.
+#[test]
+fn reports_that_cannot_be_shown_are_known_as_reports() {
+    let folder = Folder::with(&[("one.txt", FRACTURED), ("other.txt", FRACTURED)]);
+    let whole = folder.isolde("check one.txt --format json").stdout;
+    folder.write("report.json", &whole.as_bytes()[..whole.len() / 2]);
+    let run = folder.isolde("report report.json -o -");
+    let message = "isolde: report.json: the report is cut off or damaged; check the history again \
+                   (EOF while parsing ";
+    assert_eq!((run.status, run.stderr.starts_with(message)), (3, true), "{}", run.stderr);
+    folder.isolde("check one.txt other.txt --format json -o report.json");
+    let message = "isolde: report.json: expected a report of one history, found one of several; \
+                   check each history by itself, or name it instead of the report\n";
+    assert_eq!(folder.isolde("report report.json -o -"), refused(message));
+    let message = "isolde: report.json: expected a history, found a report of isolde (`isolde \
+                   report` makes a page of it)\n";
+    assert_eq!(folder.isolde("explain report.json"), refused(message));
 }
 
 #[test]

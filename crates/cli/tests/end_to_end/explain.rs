@@ -57,6 +57,36 @@ fn what_is_documented_of_a_database_is_said_beside_its_log() {
     assert!(!of("other.txt").contains(documented));
 }
 
+/// Both knew nothing of the run beside the history, and cited lines of the folder or the archive.
+#[test]
+fn the_folder_and_the_bundle_of_a_run_say_what_is_documented_and_cite_its_log() {
+    let folder = Folder::with(&[("history.log", FRACTURED)]);
+    let report = folder.isolde("check history.log --format json").stdout;
+    let gate = "{\"level\": \"read-atomic\", \"documented\": \"readers\\u001b do not wait\"}";
+    std::fs::create_dir(folder.path("run")).expect("a writable folder");
+    folder.write("run/history.log", FRACTURED.as_bytes());
+    let run =
+        format!("{{\"history\": \"there/history.log\", \"gate\": [{gate}], \"report\": {report}}}");
+    folder.write("run/run.json", run.as_bytes());
+    assert_eq!(folder.isolde("bundle run -o all.tar.gz").status, 0);
+    for file in ["run", "all.tar.gz", "run/history.log"] {
+        for (command, label) in [
+            ("explain FILE", "Documented: "),
+            ("check FILE", "documented: "),
+            ("check FILE --format markdown", "**Documented:** "),
+        ] {
+            let told = folder.isolde(&command.replace("FILE", file)).stdout;
+            let documented = format!("{label}readers\\u{{1b}} do not wait").replace('\\', "");
+            assert!(told.replace('\\', "").contains(&documented), "{command} {file}: {told}");
+            assert!(!told.contains('\u{1b}'), "{command} {file}");
+            assert!(told.contains("history.log:2"), "{command} {file}: {told}");
+            assert!(!told.contains("run:2") && !told.contains("gz:2"), "{command} {file}: {told}");
+        }
+    }
+    let annotation = folder.isolde("check run --format github --level read-atomic").stdout;
+    assert!(annotation.starts_with("::error file=run/history.log,line="), "{annotation}");
+}
+
 #[test]
 fn a_shrunk_history_is_the_smallest_with_its_expectations() {
     let noisy = "\

@@ -74,13 +74,15 @@ fn a_missing_file_and_a_folder_without_logs_are_said() {
         refused("isolde: nothing.hist: cannot be opened: No such file or directory (os error 2)\n")
     );
     std::fs::create_dir(folder.path("folder")).expect("a writable folder");
-    assert_eq!(
-        folder.isolde("check folder"),
-        refused(
-            "isolde: folder: expected a directory of client logs, found 0 files that are none \
-             (for several histories name their files instead)\n"
-        )
-    );
+    let expected = "isolde: folder: expected a directory of client logs, found";
+    let said = |rest: &str| refused(&format!("{expected} {rest}\n"));
+    assert_eq!(folder.isolde("check folder"), said("an empty one"));
+    std::fs::create_dir(folder.path("folder/run-1")).expect("a writable folder");
+    let deeper = "a folder in it and no files (name that one: folder/run-1)";
+    assert_eq!(folder.isolde("check folder"), said(deeper));
+    std::fs::create_dir(folder.path("folder/run-2")).expect("a writable folder");
+    let deeper = "folders in it and no files (name one of them, such as folder/run-1)";
+    assert_eq!(folder.isolde("check folder"), said(deeper));
 }
 
 #[test]

@@ -23,6 +23,25 @@ fn normalised(run: &Run) -> String {
     lines.join("\n")
 }
 
+/// Verdicts about the first lines of a log passed for verdicts about the run.
+#[test]
+fn a_log_that_was_cut_off_since_its_run_is_warned_of() {
+    let folder = Folder::with(&[]);
+    folder.isolde("run sim://snapshot-isolation --transactions 50 --seed 1 -o run --quiet");
+    assert_eq!(folder.isolde("check run --quiet").stderr, "");
+    let log = folder.read("run/history.log");
+    let lines: Vec<&str> = log.split_inclusive('\n').collect();
+    folder.write("run/history.log", lines[..lines.len() / 2].concat().as_bytes());
+    for command in ["check run", "check run/history.log", "explain run", "report run -o page.html"]
+    {
+        let said = folder.isolde(command).stderr;
+        assert!(said.starts_with("isolde: run/history.log: it has "), "{command}: {said}");
+        let noted = "transactions, but run.json noted 50, ";
+        assert!(said.contains(noted) && said.contains("cut off"), "{command}: {said}");
+        assert_eq!(said.matches("cut off").count(), 1, "{command}: {said}");
+    }
+}
+
 #[test]
 fn sqlite_is_strict_serializable() {
     let folder = Folder::with(&[]);
