@@ -81,7 +81,6 @@ pub(super) struct Inbox {
     bound: AtomicI64,
     state: AtomicUsize,
     queue: Mutex<Batch>,
-    is_held: AtomicBool,
 }
 
 /// How far a client is.
@@ -140,7 +139,6 @@ impl Hub {
             bound: AtomicI64::new(from),
             state: AtomicUsize::new(0),
             queue: Mutex::default(),
-            is_held: AtomicBool::new(false),
         });
         clients.open.push(Arc::clone(&inbox));
         Producer { hub: Arc::clone(self), inbox, pending: Batch::default() }
@@ -258,11 +256,6 @@ impl Inbox {
     /// To be asked before [`Hub::take`], too: what came last is in it then.
     pub(super) fn state(&self) -> State {
         STATES[self.state.load(Ordering::Acquire)]
-    }
-
-    /// Whether the watch goes on without it.
-    pub(super) fn set_aside(&self) -> bool {
-        !self.is_held.swap(true, Ordering::Relaxed)
     }
 }
 

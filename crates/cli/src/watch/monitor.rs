@@ -315,7 +315,8 @@ impl Monitor {
         count
     }
 
-    /// If clients are held back because others do not move, those are left behind.
+    /// If clients are held back because others do not move, those are left behind. The times
+    /// in the traces do not tell: they stand still while clients are held back.
     fn unblock(&mut self, watermark: Time) {
         if watermark > self.moved.0 || !self.setting.hub.is_full() {
             self.moved = (watermark, Instant::now());
@@ -324,9 +325,10 @@ impl Monitor {
         if self.moved.1.elapsed() < BLOCKED_MAX {
             return;
         }
+        // What a client that connects now may have to tell cannot be waited for, either.
+        self.pipeline.advance(KEEPER, self.foremost);
         for inbox in self.setting.hub.inboxes() {
-            if inbox.bound() <= watermark && inbox.set_aside() {
-                self.pipeline.advance(inbox.id, self.foremost);
+            if inbox.bound() <= watermark && self.pipeline.leave_behind(inbox.id) {
                 self.verifier.set_aside(inbox.id);
                 let name = self.setting.hub.name(inbox.id);
                 let text = format!("{name} holds up the others and is left behind");

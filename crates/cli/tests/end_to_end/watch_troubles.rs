@@ -236,3 +236,22 @@ fn twenty_thousand_clients_that_left_take_no_memory_and_nobody_waits_for_them() 
     let lag = settled.iter().map(|event| number(event, "lag_seconds")).fold(0.0, f64::max);
     assert!(lag < 10.0, "{lag} s behind");
 }
+
+/// A client that is silent holds up the others once, and not again whenever the room is full: with
+/// little memory it is soon.
+#[test]
+fn a_flood_is_verified_although_another_client_stays_silent() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--memory 1M --connections 1 --duration 60s");
+    let mut silent = TcpStream::connect(&listening.address).expect("it listens");
+    silent.write_all(b"{\"isolde\":\"trace 1\",\"client\":\"idle\"}\n").expect("it is read");
+    let _ = silent.read(&mut [0; 100]).expect("it is taken");
+    let flood: String = (1..=30_000).map(transfer).collect();
+    let answers = listening.send(
+        format!("{{\"isolde\":\"trace 1\",\"client\":\"a\",\"unit\":\"us\"}}\n{flood}").as_bytes(),
+    );
+    assert!(answers.contains("taken"), "{answers}");
+    let (_, printed, said) = listening.end();
+    assert_eq!(said.matches("idle holds up the others and is left behind").count(), 1, "{said}");
+    assert!(printed.contains("committed 30000 "), "{printed}");
+}
