@@ -274,8 +274,13 @@ impl Rounds {
 
     /// Whether a round should be decided now.
     pub fn is_due(&self) -> bool {
-        let closed = self.fresh - self.current.len();
-        closed >= self.options.txns_min.max(1) || self.current.len() >= self.options.txns_max
+        self.closed() >= self.options.txns_min.max(1) || self.current.len() >= self.options.txns_max
+    }
+
+    /// Transactions before the last cut that no round had yet. After a forced cut some of
+    /// `current` were in a round, but nothing is before a cut until all of these are.
+    fn closed(&self) -> usize {
+        self.fresh.saturating_sub(self.current.len())
     }
 
     /// Decides what is there up to the last cut; forces one if there was none for too long.
@@ -330,8 +335,8 @@ impl Rounds {
 
     fn decided(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
         self.counts.rounds += 1;
-        self.counts.txns += (self.fresh - self.current.len()) as u64;
-        self.fresh = self.current.len();
+        self.counts.txns += self.closed() as u64;
+        self.fresh = self.fresh.min(self.current.len());
         self.place_lost();
         let strong = settled_by(self.level);
         let (history, left_out) = self.drawing(Before::Known, false).history()?;

@@ -234,3 +234,39 @@ fn what_is_carried_over_does_not_grow_with_the_history() {
     let lost = |count: usize| count / 12;
     assert!(carried(4000) < carried(400) + lost(4000) + 50, "{} {}", carried(4000), carried(400));
 }
+
+/// What a forced cut keeps was in a round, and is no reason for another one without anything new.
+#[test]
+fn after_a_forced_cut_no_round_is_due_before_there_is_something_to_decide() {
+    let mut text = String::new();
+    let options =
+        RoundsOptions { txns_min: 4, txns_max: 8, drift: 0, unwritten: Some(Content::ABSENT) };
+    let mut rounds = Rounds::new(Level::StrictSerializable, options);
+    let mut batch = Batch::default();
+    for number in 0..40 {
+        // Each overlaps the one before it, so that there is never a cut.
+        let at = i64::from(number) * 10;
+        let client = ClientId(number % 2);
+        let mut event = |kind, invoked, cells: &[Cell]| {
+            let interval = Interval { invoked, completed: invoked + 1 };
+            let txn = u64::from(number);
+            batch.clear();
+            batch.push(Event { client, txn, interval, kind, cells: CellSpan::NONE }, cells);
+            rounds.take(&batch);
+        };
+        let content = Content::integer(i64::from(number) + 1);
+        let written = [Cell { item: number, row: number, content }];
+        event(EventKind::Begin, at, &[]);
+        event(EventKind::Write, at + 2, &written);
+        event(EventKind::Commit, at + 15, &[]);
+        if rounds.is_due() {
+            let round = rounds.decide(&Limits::NONE).expect("small rounds");
+            text += &format!("{number} {} {}\n", round.verdict.name(), rounds.counts().txns);
+        }
+    }
+    assert_eq!(
+        text,
+        "7 satisfied 8\n13 satisfied 14\n19 satisfied 20\n25 satisfied 26\n31 satisfied 32\n\
+         37 satisfied 38\n"
+    );
+}
