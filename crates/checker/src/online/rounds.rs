@@ -11,7 +11,7 @@
 //! **What that gives.** With cuts alone, all rounds together have the verdict of the whole
 //! history, for strict serializability and strong snapshot isolation; a test compares them.
 //! Hence a history that satisfies the first is serializable, and one that satisfies the second
-//! has snapshot isolation. Values have to be unique, else the engine may not decide.
+//! has snapshot isolation. Values have to be unique: a round in which one repeats is not decided.
 //!
 //! If there is no cut for too long, one is forced: the newest transactions are kept, older
 //! ones are forgotten, and so are the last versions. What is found then is still a
@@ -32,15 +32,17 @@
 
 mod drawing;
 mod epoch;
+mod repeated;
 
 use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
-use crate::verdict::Verdict;
+use crate::verdict::{Unknown, Verdict};
 use drawing::{Before, Drawing};
 use epoch::{Epoch, RoundTxn, Summary};
 use hashbrown::HashMap;
 use isolde_history::{History, Index, Interval, Outcome, ReadError};
+use repeated::Repeated;
 
 /// Writes of transactions of unknown outcome that are carried along.
 const LOST_MAX: usize = 1 << 12;
@@ -108,6 +110,9 @@ pub struct RoundCounts {
     pub left_out: u64,
     /// Events from before a cut that came after it.
     pub late: u64,
+    /// Values that were written more than once, or read before they were: rounds with them
+    /// are not decided.
+    pub repeated: u64,
     /// Transactions that are kept for later rounds.
     pub carried: usize,
 }
@@ -115,7 +120,7 @@ pub struct RoundCounts {
 impl RoundCounts {
     /// Whether all rounds together have the verdict of the whole history.
     pub const fn is_exact(&self) -> bool {
-        self.forced == 0 && self.left_out == 0 && self.late == 0
+        self.forced == 0 && self.left_out == 0 && self.late == 0 && self.repeated == 0
     }
 }
 
@@ -338,6 +343,13 @@ impl Rounds {
         self.counts.txns += self.closed() as u64;
         self.fresh = self.fresh.min(self.current.len());
         self.place_lost();
+        let repeated = self.repeated().count();
+        if repeated > 0 {
+            self.counts.repeated += repeated as u64;
+            let why = format!("{repeated} values repeat, and rounds need unique ones");
+            let verdict = Verdict::Unknown(Unknown::Unsupported(why));
+            return Ok(Round { verdict, violates_real_time: false, history: None });
+        }
         let strong = settled_by(self.level);
         let (history, left_out) = self.drawing(Before::Known, false).history()?;
         self.counts.left_out += left_out;
@@ -376,6 +388,17 @@ impl Rounds {
             has_deleted: self.has_deleted,
             before,
             names: self.names.as_deref().filter(|_| is_named).map(|names| names as &dyn Names),
+        }
+    }
+
+    fn repeated(&self) -> Repeated<'_> {
+        Repeated {
+            segments: &self.segments,
+            lost: &self.lost,
+            state: &self.state,
+            is_state_whole: self.is_state_whole,
+            unwritten: self.options.unwritten,
+            drift: self.options.drift,
         }
     }
 
