@@ -34,6 +34,7 @@ mod drawing;
 mod epoch;
 mod repeated;
 
+use super::profile::Reads;
 use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
@@ -90,6 +91,9 @@ pub struct RoundsOptions {
     pub drift: Time,
     /// What items hold that nobody has written; anything if it is not given.
     pub unwritten: Option<Content>,
+    /// What reads see: a transaction begins when its snapshot is taken, which may be long
+    /// after its begin was answered.
+    pub reads: Reads,
 }
 
 /// How it is going.
@@ -215,16 +219,20 @@ impl Rounds {
         }
         if !self.open.contains_key(&client) {
             self.cut_before(event.interval.invoked);
-            self.open.insert(client, RoundTxn::new(event));
+            self.open.insert(client, RoundTxn::new(event, self.options.reads));
         }
         let txn = self.open.get_mut(&client).expect("opened above");
         match event.kind {
             EventKind::Begin => {}
             kind if kind.is_end() => {
                 let txn = self.open.remove(&client).expect("opened above");
+                let txn = txn.begun(self.options.reads);
                 self.end(txn.ended(kind, event.interval));
             }
-            _ => txn.add(event, batch),
+            _ => {
+                txn.add(event, batch);
+                txn.begin_by(event, self.options.reads);
+            }
         }
     }
 
@@ -236,9 +244,9 @@ impl Rounds {
             Some(txn) if txn.number == event.txn => txn,
             Some(other) => {
                 self.lost.push(other.ended(EventKind::Lost, Interval::UNKNOWN));
-                RoundTxn::new(event)
+                RoundTxn::new(event, self.options.reads)
             }
-            None => RoundTxn::new(event),
+            None => RoundTxn::new(event, self.options.reads),
         };
         if event.kind.is_end() {
             self.counts.left_out += 1;

@@ -286,8 +286,9 @@ impl Watch<'_> {
             deviations: profile.deviations.clone(),
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
+        let reads = profile.profile.reads;
         let completing =
-            self.arguments.complete.map(|level| Completing { level, unwritten, drift });
+            self.arguments.complete.map(|level| Completing { level, unwritten, drift, reads });
         Monitor::new(setting, clock, verifier, options, completing)
     }
 

@@ -10,8 +10,8 @@ use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Time,
-    Verifier,
+    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Reads,
+    Time, Verifier,
 };
 use isolde_history::History;
 use isolde_history::format;
@@ -109,6 +109,7 @@ pub(super) struct Completing {
     pub(super) level: Level,
     pub(super) unwritten: Option<Content>,
     pub(super) drift: Time,
+    pub(super) reads: Reads,
 }
 
 /// Operations a second, over the last seconds.
@@ -134,8 +135,8 @@ impl Monitor {
             origin: matches!(clock, Clock::Read(_)).then_some(0),
             clock,
             pipeline,
+            window: Window::new(verifier.profile().reads),
             verifier,
-            window: Window::default(),
             opened: HashSet::new(),
             batch: Batch::default(),
             merged: Batch::default(),
