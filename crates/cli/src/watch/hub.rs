@@ -90,11 +90,14 @@ pub(super) enum State {
     Open,
     /// It ended as it should.
     Closed,
+    /// It ended within a transaction, of which nobody knows whether it committed. Nothing else
+    /// of it is missing: what it writes is sent before its commit.
+    Lost,
     /// It ended, and some of what it did is missing.
     Broken,
 }
 
-const STATES: [State; 3] = [State::Open, State::Closed, State::Broken];
+const STATES: [State; 4] = [State::Open, State::Closed, State::Lost, State::Broken];
 
 impl Hub {
     pub(super) fn new() -> Hub {

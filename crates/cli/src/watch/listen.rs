@@ -270,7 +270,7 @@ fn read_all(
                 continue;
             }
             // Who is gone without a word is treated as one who ended.
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(!decoder.is_inside()),
         };
         let read = decoder.take(&buffer[..count], stream as &mut dyn Sink);
         // What was read before the mistake counts.

@@ -255,3 +255,40 @@ fn a_flood_is_verified_although_another_client_stays_silent() {
     assert_eq!(said.matches("idle holds up the others and is left behind").count(), 1, "{said}");
     assert!(printed.contains("committed 30000 "), "{printed}");
 }
+
+/// The status of a watch of two connections, the second with a stale read of another table, and
+/// what it said.
+fn stale_after(first: &str) -> (i32, String) {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--initial absent --connections 2");
+    listening.send(format!("{{\"isolde\":\"trace 1\",\"client\":\"a\"}}\n{first}").as_bytes());
+    let stale = r#"{"isolde":"trace 1","client":"b"}
+{"client":"c"}
+{"write":[10,11],"txn":1,"rows":[["u",5,10]]}
+{"commit":[12,13],"txn":1}
+{"write":[20,21],"txn":2,"rows":[["u",5,11]]}
+{"commit":[22,23],"txn":2}
+{"client":"c","read":[30,31],"txn":1,"rows":[["u",5,10]]}
+{"client":"c","commit":[32,33],"txn":1}
+{"bye":true}
+"#;
+    listening.send(stale.as_bytes());
+    let (status, printed, said) = listening.end();
+    assert_eq!(status == 1, printed.contains("stale-read"), "{printed}");
+    (status, said)
+}
+
+/// What it wrote was sent before its commit: nothing else may be its work.
+#[test]
+fn a_client_that_dies_in_a_transaction_hides_nothing_of_the_others() {
+    let (status, said) = stale_after("{\"write\":[1,2],\"txn\":1,\"rows\":[[\"t\",1,1]]}\n");
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("a ended within a transaction"), "{said}");
+}
+
+#[test]
+fn what_came_after_something_unreadable_may_explain_anything() {
+    let (status, said) = stale_after("nonsense\n");
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
+}
