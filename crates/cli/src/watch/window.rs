@@ -3,11 +3,12 @@
 //! The part has everything that overlaps the transactions of the violation. What was read
 //! in it and written outside of it is what its keys hold initially; if a key had several such
 //! values, or is written in the part too, they are written by transactions of which no time
-//! is known. So the part violates nothing that the whole does not.
+//! is known. So the part violates nothing that the whole does not. What nobody is known to
+//! have written at all has no writer in the part either: else it would deny the violation.
 
 use super::hub::Hub;
 use isolde::online::{
-    Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Reads, Time,
+    Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Name, Reads, Time,
 };
 use isolde_history::{
     DraftTxn, History, HistoryBuilder, OpKind, Outcome, ReadError, TxnTimes, Value,
@@ -131,7 +132,11 @@ impl Window {
         chosen.truncate(TXNS_MAX.max(involved.len()));
         let chosen: BTreeSet<TxnName> = chosen.into_iter().collect();
         txns.retain(|name, _| chosen.contains(name));
-        Drawn::new(hub, self.reads).history(&txns)
+        let unexplained = (finding.name == Name::UnexplainedRead)
+            .then_some(finding.offender.cell)
+            .flatten()
+            .map(|cell| (cell.item, cell.content));
+        Drawn { builder: HistoryBuilder::new(), hub, reads: self.reads, unexplained }.history(&txns)
     }
 }
 
@@ -149,13 +154,11 @@ struct Drawn<'a> {
     builder: HistoryBuilder,
     hub: &'a Hub,
     reads: Reads,
+    /// What nobody wrote, in the window or before it.
+    unexplained: Option<(u32, Content)>,
 }
 
-impl<'a> Drawn<'a> {
-    fn new(hub: &'a Hub, reads: Reads) -> Drawn<'a> {
-        Drawn { builder: HistoryBuilder::new(), hub, reads }
-    }
-
+impl Drawn<'_> {
     fn history(mut self, txns: &BTreeMap<TxnName, Txn>) -> Result<History, ReadError> {
         self.before(txns);
         for ((client, number), txn) in txns {
@@ -233,7 +236,8 @@ impl<'a> Drawn<'a> {
         let mut seen: HashSet<(u32, Content)> = HashSet::new();
         for cell in cells(false) {
             let name = (cell.item, cell.content);
-            if cell.content == Content::ABSENT || written.contains(&name) || !seen.insert(name) {
+            let is_told = cell.content == Content::ABSENT || written.contains(&name);
+            if is_told || self.unexplained == Some(name) || !seen.insert(name) {
                 continue;
             }
             let is_absent_too = cells(false)

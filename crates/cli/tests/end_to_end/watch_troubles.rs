@@ -292,3 +292,20 @@ fn what_came_after_something_unreadable_may_explain_anything() {
     assert_eq!(status, 0, "{said}");
     assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
 }
+
+/// Nobody wrote it before the part that is saved, either.
+#[test]
+fn the_second_opinion_knows_no_writer_of_what_nobody_wrote() {
+    let trace = r#"{"isolde":"trace 1","client":"a"}
+{"write":[1,2],"txn":1,"rows":[["t",1,100]]}
+{"commit":[3,4],"txn":1}
+{"read":[10,11],"txn":2,"rows":[["t",1,101]]}
+{"commit":[12,13],"txn":2}
+{"bye":true}
+"#;
+    let (status, printed, _) = watched(trace, "--profile snapshot-isolation --initial absent");
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.contains("violation 1: unexplained-read"), "{printed}");
+    let opinion = "second opinion on the 2 transactions around it: violated: ";
+    assert!(printed.contains(opinion), "{printed}");
+}
