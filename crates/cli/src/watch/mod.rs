@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     /// Senders must know the first line of this file
     #[arg(long, value_name = "FILE", requires = "listen")]
     token_file: Option<PathBuf>,
-    /// End after this many connections have ended
+    /// End after this many connections have ended, without those that were turned away
     #[arg(long, value_name = "NUMBER", requires = "listen")]
     connections: Option<usize>,
     /// What rows hold that nobody has written: `absent`, or `unknown`, and then the first read

@@ -172,7 +172,7 @@ impl Listening {
 #[test]
 fn a_listener_takes_what_it_can_read_and_says_what_it_cannot() {
     let folder = Folder::with(&[]);
-    let listening = Listening::start(&folder, "--token secret --connections 4 --save saved.jsonl");
+    let listening = Listening::start(&folder, "--token secret --connections 3 --save saved.jsonl");
     let wrong = listening.send(b"{\"isolde\":\"trace 1\",\"token\":\"guess\"}\n");
     let refusal =
         "{\"error\":\"line 1: expected the token of this listener, found another or none\"}";
