@@ -55,7 +55,7 @@ use voice::Voice;
 
 /// Options of `isolde watch`.
 #[derive(clap::Args, Clone)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = after_help())]
 pub(crate) struct Arguments {
     /// The database to drive and watch: a name or URL, as for `isolde run` [default: sqlite]
     #[arg(conflicts_with_all = ["listen", "from"])]
@@ -159,11 +159,15 @@ fn parse_complete(name: &str) -> Result<Level, String> {
     })
 }
 
-const AFTER_HELP: &str = "\
+const EXIT_STATUS: &str = "\
 Exit status: 0 no violation, 1 violations, 2 nothing was verified, the watch ended early, a round
 was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
+
+fn after_help() -> String {
+    format!("{}\n{EXIT_STATUS}", workload::presets(DEFAULT_PRESET))
+}
 
 fn usage(message: &str) -> Failure {
     Failure::Usage(format!("watch: {message}"))

@@ -313,6 +313,14 @@ fn what_has_no_effect_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn the_help_lists_the_presets_that_it_speaks_of() {
+    let run = Folder::with(&[]).isolde("watch --help");
+    assert!(run.stdout.contains("\nPresets [default: MTC]:\n  "), "{run:?}");
+    assert!(run.stdout.contains("\n  YCSB-A: "), "{run:?}");
+    assert!(run.stdout.contains("\nExit status: 0 no violation"), "{run:?}");
+}
+
+#[test]
 fn a_table_by_rows_and_by_columns_is_refused() {
     let mixed = STALE.replace("[\"accounts\",5,\"balance\",90]", "[\"accounts\",5,90]");
     let folder = Folder::with(&[("mixed.jsonl", &mixed)]);
