@@ -206,6 +206,15 @@ impl Arguments {
             let found = given.iter().find(|(is_given, _)| *is_given);
             found.map_or(Ok(()), |(_, name)| Err(usage(&format!("{name} has no effect {why}"))))
         };
+        let is_packed =
+            |path: &Path| path.extension().is_some_and(|ending| ending == "zst" || ending == "gz");
+        if let Some(path) = self.save.as_deref().filter(|path| is_packed(path)) {
+            let path = path.display();
+            return Err(usage(&format!(
+                "expected --save without .zst or .gz, found `{path}`: lines are written as they \
+                 are acknowledged, and can be compressed afterwards"
+            )));
+        }
         if self.listen.is_some() {
             return refused(
                 &of_driving,

@@ -313,6 +313,17 @@ fn what_has_no_effect_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_watch_that_is_refused_leaves_the_events_of_the_last_one() {
+    let folder = Folder::with(&[("saved.jsonl", "mine"), ("events.jsonl", "of the last one")]);
+    let listen = "watch --listen 0 --profile snapshot-isolation --events events.jsonl --save";
+    assert_eq!(folder.isolde(&format!("{listen} saved.jsonl")).status, 3);
+    assert_eq!(folder.read("events.jsonl"), "of the last one");
+    let packed = folder.isolde(&format!("{listen} new.jsonl.zst"));
+    assert_eq!(packed.status, 3, "{packed:?}");
+    assert!(packed.stderr.contains("expected --save without .zst or .gz"), "{packed:?}");
+}
+
+#[test]
 fn the_help_lists_the_presets_that_it_speaks_of() {
     let run = Folder::with(&[]).isolde("watch --help");
     assert!(run.stdout.contains("\nPresets [default: MTC]:\n  "), "{run:?}");
