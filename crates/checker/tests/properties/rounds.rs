@@ -7,6 +7,7 @@ use isolde::online::{
 };
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_history::{History, HistoryBuilder, Index, OpKind, Outcome, TxnTimes, Value};
+use std::fmt::Write;
 
 const CLIENTS: u32 = 3;
 
@@ -267,7 +268,8 @@ fn after_a_forced_cut_no_round_is_due_before_there_is_something_to_decide() {
         event(EventKind::Commit, at + 15, &[]);
         if rounds.is_due() {
             let round = rounds.decide(&Limits::NONE).expect("small rounds");
-            text += &format!("{number} {} {}\n", round.verdict.name(), rounds.counts().txns);
+            let (verdict, txns) = (round.verdict.name(), rounds.counts().txns);
+            writeln!(text, "{number} {verdict} {txns}").expect("a string grows");
         }
     }
     assert_eq!(
