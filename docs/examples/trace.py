@@ -121,7 +121,11 @@ class Session:
         other = self.timed("read", lambda: bank.read(target), row(target))
         self.timed("write", lambda: bank.write(source, one - amount), row(source))
         self.timed("write", lambda: bank.write(target, other + amount), row(target))
-        self.hand_over()  # before the commit: nothing commits that was not sent
+        try:
+            self.hand_over()  # before the commit: nothing commits that was not sent
+        except RuntimeError:
+            bank.abort()
+            raise
         self.timed("commit", bank.commit)
         self.hand_over()
 
@@ -135,6 +139,7 @@ class Bank:
 
     def begin(self):
         self.lock.acquire()
+        self.before = dict(self.balances)
 
     def read(self, account):
         return self.balances[account]
@@ -146,23 +151,33 @@ class Bank:
     def commit(self):
         self.lock.release()
 
+    def abort(self):
+        self.balances = self.before
+        self.lock.release()
+
 
 def main():
     trace = Trace(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
     bank = Bank(10)
 
     def work(number):
-        session = Session(trace, f"worker {number}")
-        for turn in range(100):
-            session.transfer(bank, (turn + number) % 10, (turn * 3 + 1) % 10, turn % 7)
-        trace.send([{"client": session.name, "bye": True}])
+        try:
+            session = Session(trace, f"worker {number}")
+            for turn in range(100):
+                session.transfer(bank, (turn + number) % 10, (turn * 3 + 1) % 10, turn % 7)
+            trace.send([{"client": session.name, "bye": True}])
+        except RuntimeError:
+            pass  # the trace was refused, which is told once, at the end
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    trace.finish()
+    try:
+        trace.finish()
+    except RuntimeError as refused:
+        sys.exit(f"trace.py: {refused}")
     print(f"{trace.total} messages were sent and acknowledged")
 
 

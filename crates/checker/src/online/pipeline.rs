@@ -143,6 +143,15 @@ impl Pipeline {
         buffer.bound = buffer.bound.max(time);
     }
 
+    /// Goes on without this client until it has caught up, whatever the times say: whether
+    /// that is new. To be asked when it holds up the others and they cannot go on.
+    pub fn leave_behind(&mut self, client: ClientId) -> bool {
+        let is_new = !std::mem::replace(&mut self.buffer(client).is_aside, true);
+        // It is behind from here on, not only from when the others move.
+        self.raise_watermark();
+        is_new
+    }
+
     /// The client is gone. A transaction that it has not ended is aborted at an unknown
     /// time: its commit was never sent.
     pub fn close(&mut self, client: ClientId) {
@@ -306,7 +315,7 @@ impl Pipeline {
         }
     }
 
-    /// The least bound of all clients that count.
+    /// Sets aside who stays behind and takes back who has caught up, and goes on.
     fn move_watermark(&mut self) {
         let open = || self.buffers.values().filter(|buffer| buffer.is_open);
         let Some(foremost) = open().map(|buffer| buffer.bound).max() else {
@@ -320,7 +329,6 @@ impl Pipeline {
             return;
         }
         let limit = foremost.saturating_sub(self.options.stall_after);
-        let mut least = NEVER;
         let (stalled, returned) = (self.stalled.len(), self.returned.len());
         for (&client, buffer) in &mut self.buffers {
             if !buffer.is_open {
@@ -335,14 +343,17 @@ impl Pipeline {
                 buffer.is_aside = true;
                 self.stalled.push(ClientId(client));
             }
-            if !buffer.is_aside {
-                least = least.min(buffer.bound);
-            }
         }
         self.stalled[stalled..].sort_unstable();
         self.returned[returned..].sort_unstable();
-        // If all that are open have fallen behind, nothing says how far it goes.
-        if least != NEVER {
+        self.raise_watermark();
+    }
+
+    /// To the least bound of those that are waited for. If all that are open have fallen
+    /// behind, nothing says how far it goes.
+    fn raise_watermark(&mut self) {
+        let waited_for = self.buffers.values().filter(|buffer| buffer.is_open && !buffer.is_aside);
+        if let Some(least) = waited_for.map(|buffer| buffer.bound).min() {
             self.watermark = self.watermark.max(least);
         }
     }

@@ -4,7 +4,7 @@
 //! `name = value` lines; see [`Profile::parse`].
 
 use super::finding::{NAMES, Name};
-use super::trace::Time;
+use super::trace::{EventKind, Time};
 
 /// What a read is promised to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,16 @@ impl Reads {
     /// Whether all reads of a transaction have one instant.
     pub const fn is_transactional(self) -> bool {
         matches!(self, Reads::Begin | Reads::FirstRequest | Reads::FirstRead)
+    }
+
+    /// Whether the first request of this kind takes the snapshot of its transaction.
+    pub const fn takes_snapshot(self, kind: EventKind) -> bool {
+        match self {
+            Reads::Begin => true,
+            Reads::FirstRequest => kind.is_operation(),
+            Reads::FirstRead => matches!(kind, EventKind::Read),
+            Reads::Unchecked | Reads::Item | Reads::Window | Reads::Statement => false,
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //! **What that gives.** With cuts alone, all rounds together have the verdict of the whole
 //! history, for strict serializability and strong snapshot isolation; a test compares them.
 //! Hence a history that satisfies the first is serializable, and one that satisfies the second
-//! has snapshot isolation. Values have to be unique, else the engine may not decide.
+//! has snapshot isolation. Values have to be unique: a round in which one repeats is not decided.
 //!
 //! If there is no cut for too long, one is forced: the newest transactions are kept, older
 //! ones are forgotten, and so are the last versions. What is found then is still a
@@ -32,15 +32,18 @@
 
 mod drawing;
 mod epoch;
+mod repeated;
 
+use super::profile::Reads;
 use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
-use crate::verdict::Verdict;
+use crate::verdict::{Unknown, Verdict};
 use drawing::{Before, Drawing};
 use epoch::{Epoch, RoundTxn, Summary};
 use hashbrown::HashMap;
 use isolde_history::{History, Index, Interval, Outcome, ReadError};
+use repeated::Repeated;
 
 /// Writes of transactions of unknown outcome that are carried along.
 const LOST_MAX: usize = 1 << 12;
@@ -88,6 +91,9 @@ pub struct RoundsOptions {
     pub drift: Time,
     /// What items hold that nobody has written; anything if it is not given.
     pub unwritten: Option<Content>,
+    /// What reads see: a transaction begins when its snapshot is taken, which may be long
+    /// after its begin was answered.
+    pub reads: Reads,
 }
 
 /// How it is going.
@@ -108,6 +114,9 @@ pub struct RoundCounts {
     pub left_out: u64,
     /// Events from before a cut that came after it.
     pub late: u64,
+    /// Values that were written more than once, or read before they were: rounds with them
+    /// are not decided.
+    pub repeated: u64,
     /// Transactions that are kept for later rounds.
     pub carried: usize,
 }
@@ -115,7 +124,7 @@ pub struct RoundCounts {
 impl RoundCounts {
     /// Whether all rounds together have the verdict of the whole history.
     pub const fn is_exact(&self) -> bool {
-        self.forced == 0 && self.left_out == 0 && self.late == 0
+        self.forced == 0 && self.left_out == 0 && self.late == 0 && self.repeated == 0
     }
 }
 
@@ -210,16 +219,20 @@ impl Rounds {
         }
         if !self.open.contains_key(&client) {
             self.cut_before(event.interval.invoked);
-            self.open.insert(client, RoundTxn::new(event));
+            self.open.insert(client, RoundTxn::new(event, self.options.reads));
         }
         let txn = self.open.get_mut(&client).expect("opened above");
         match event.kind {
             EventKind::Begin => {}
             kind if kind.is_end() => {
                 let txn = self.open.remove(&client).expect("opened above");
+                let txn = txn.begun(self.options.reads);
                 self.end(txn.ended(kind, event.interval));
             }
-            _ => txn.add(event, batch),
+            _ => {
+                txn.add(event, batch);
+                txn.begin_by(event, self.options.reads);
+            }
         }
     }
 
@@ -231,9 +244,9 @@ impl Rounds {
             Some(txn) if txn.number == event.txn => txn,
             Some(other) => {
                 self.lost.push(other.ended(EventKind::Lost, Interval::UNKNOWN));
-                RoundTxn::new(event)
+                RoundTxn::new(event, self.options.reads)
             }
-            None => RoundTxn::new(event),
+            None => RoundTxn::new(event, self.options.reads),
         };
         if event.kind.is_end() {
             self.counts.left_out += 1;
@@ -274,8 +287,13 @@ impl Rounds {
 
     /// Whether a round should be decided now.
     pub fn is_due(&self) -> bool {
-        let closed = self.fresh - self.current.len();
-        closed >= self.options.txns_min.max(1) || self.current.len() >= self.options.txns_max
+        self.closed() >= self.options.txns_min.max(1) || self.current.len() >= self.options.txns_max
+    }
+
+    /// Transactions before the last cut that no round had yet. After a forced cut some of
+    /// `current` were in a round, but nothing is before a cut until all of these are.
+    fn closed(&self) -> usize {
+        self.fresh.saturating_sub(self.current.len())
     }
 
     /// Decides what is there up to the last cut; forces one if there was none for too long.
@@ -330,9 +348,16 @@ impl Rounds {
 
     fn decided(&mut self, limits: &Limits<'_>) -> Result<Round, ReadError> {
         self.counts.rounds += 1;
-        self.counts.txns += (self.fresh - self.current.len()) as u64;
-        self.fresh = self.current.len();
+        self.counts.txns += self.closed() as u64;
+        self.fresh = self.fresh.min(self.current.len());
         self.place_lost();
+        let repeated = self.repeated().count();
+        if repeated > 0 {
+            self.counts.repeated += repeated as u64;
+            let why = format!("{repeated} values repeat, and rounds need unique ones");
+            let verdict = Verdict::Unknown(Unknown::Unsupported(why));
+            return Ok(Round { verdict, violates_real_time: false, history: None });
+        }
         let strong = settled_by(self.level);
         let (history, left_out) = self.drawing(Before::Known, false).history()?;
         self.counts.left_out += left_out;
@@ -371,6 +396,17 @@ impl Rounds {
             has_deleted: self.has_deleted,
             before,
             names: self.names.as_deref().filter(|_| is_named).map(|names| names as &dyn Names),
+        }
+    }
+
+    fn repeated(&self) -> Repeated<'_> {
+        Repeated {
+            segments: &self.segments,
+            lost: &self.lost,
+            state: &self.state,
+            is_state_whole: self.is_state_whole,
+            unwritten: self.options.unwritten,
+            drift: self.options.drift,
         }
     }
 

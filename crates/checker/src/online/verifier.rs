@@ -128,6 +128,11 @@ impl Verifier {
         }
     }
 
+    /// What the database is held to.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
     /// What the item holds before everything. To be told before the item is used.
     pub fn initial(&mut self, cell: Cell) {
         let is_known =
@@ -354,13 +359,7 @@ impl Verifier {
 
     fn take_snapshot(&mut self, txn: u32, by: (EventKind, u32, Interval)) {
         let own = &mut self.tables.txns[txn];
-        let takes = match self.profile.reads {
-            Reads::Begin => true,
-            Reads::FirstRequest => by.0.is_operation(),
-            Reads::FirstRead => by.0 == EventKind::Read,
-            _ => false,
-        };
-        if takes && own.snapshot.is_none() {
+        if self.profile.reads.takes_snapshot(by.0) && own.snapshot.is_none() {
             let invoked = by.2.invoked.saturating_sub(self.profile.staleness);
             own.snapshot = Some(Interval { invoked, ..by.2 });
             own.snapshot_event = by;

@@ -64,6 +64,23 @@ fn a_stalled_client_is_reported_once_and_not_waited_for() {
 }
 
 #[test]
+fn a_client_that_is_left_behind_is_not_waited_for_until_it_is_back() {
+    let mut pipeline = open();
+    let _ = pipeline.push(A, &parse("A1 b 5-6\nA1 c 50-51"));
+    assert_eq!(drain(&mut pipeline), (String::new(), 0));
+    assert!(pipeline.leave_behind(B));
+    assert!(!pipeline.leave_behind(B));
+    assert_eq!(drain(&mut pipeline), (lines("A1 b 5-6"), 50));
+    let _ = pipeline.push(A, &parse("A2 b 60-61\nA2 c 70-71"));
+    assert_eq!(drain(&mut pipeline), (lines("A1 c 50-51\nA2 b 60-61"), 70));
+    assert_eq!(pipeline.take_returned(), []);
+    let _ = pipeline.push(B, &parse("B1 b 90-91"));
+    pipeline.advance(A, 95);
+    drain(&mut pipeline);
+    assert_eq!(pipeline.take_returned(), [B]);
+}
+
+#[test]
 fn a_client_that_dies_in_a_transaction_has_never_committed() {
     let mut pipeline = open();
     pipeline.close(B);

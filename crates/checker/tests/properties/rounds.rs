@@ -3,12 +3,21 @@
 use crate::support::Random;
 use isolde::online::{
     Batch, Cell, CellSpan, ClientId, Content, EXACT_LEVELS, Event, EventKind, IMPLIED_LEVELS,
-    Interval, NEVER, Rounds, RoundsOptions, Time,
+    Interval, NEVER, Reads, Rounds, RoundsOptions, Time,
 };
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_history::{History, HistoryBuilder, Index, OpKind, Outcome, TxnTimes, Value};
+use std::fmt::Write;
 
 const CLIENTS: u32 = 3;
+
+const OPTIONS: RoundsOptions = RoundsOptions {
+    txns_min: 1,
+    txns_max: 1000,
+    drift: 0,
+    unwritten: Some(Content::ABSENT),
+    reads: Reads::Begin,
+};
 
 /// A transaction: the client, begin and end as intervals, how it ended, and what it did.
 struct Txn {
@@ -148,8 +157,7 @@ fn verdict_of_the_whole(history: &History, level: Level) -> &'static str {
 
 /// The verdict of all rounds, and whether they are exact.
 fn verdict_of_rounds(batch: &Batch, level: Level, txns_min: usize) -> (&'static str, bool, usize) {
-    let options =
-        RoundsOptions { txns_min, txns_max: 1000, drift: 0, unwritten: Some(Content::ABSENT) };
+    let options = RoundsOptions { txns_min, txns_max: 1000, ..OPTIONS };
     let mut rounds = Rounds::new(level, options);
     let mut one = Batch::default();
     let mut carried = 0;
@@ -233,4 +241,74 @@ fn what_is_carried_over_does_not_grow_with_the_history() {
     // Those of unknown outcome that nobody reads from are carried for ever.
     let lost = |count: usize| count / 12;
     assert!(carried(4000) < carried(400) + lost(4000) + 50, "{} {}", carried(4000), carried(400));
+}
+
+/// What a forced cut keeps was in a round, and is no reason for another one without anything new.
+#[test]
+fn after_a_forced_cut_no_round_is_due_before_there_is_something_to_decide() {
+    let mut text = String::new();
+    let options = RoundsOptions { txns_min: 4, txns_max: 8, ..OPTIONS };
+    let mut rounds = Rounds::new(Level::StrictSerializable, options);
+    let mut batch = Batch::default();
+    for number in 0..40 {
+        // Each overlaps the one before it, so that there is never a cut.
+        let at = i64::from(number) * 10;
+        let client = ClientId(number % 2);
+        let mut event = |kind, invoked, cells: &[Cell]| {
+            let interval = Interval { invoked, completed: invoked + 1 };
+            let txn = u64::from(number);
+            batch.clear();
+            batch.push(Event { client, txn, interval, kind, cells: CellSpan::NONE }, cells);
+            rounds.take(&batch);
+        };
+        let content = Content::integer(i64::from(number) + 1);
+        let written = [Cell { item: number, row: number, content }];
+        event(EventKind::Begin, at, &[]);
+        event(EventKind::Write, at + 2, &written);
+        event(EventKind::Commit, at + 15, &[]);
+        if rounds.is_due() {
+            let round = rounds.decide(&Limits::NONE).expect("small rounds");
+            let (verdict, txns) = (round.verdict.name(), rounds.counts().txns);
+            writeln!(text, "{number} {verdict} {txns}").expect("a string grows");
+        }
+    }
+    assert_eq!(
+        text,
+        "7 satisfied 8\n13 satisfied 14\n19 satisfied 20\n25 satisfied 26\n31 satisfied 32\n\
+         37 satisfied 38\n"
+    );
+}
+
+/// A snapshot that is taken by the first request may miss what was committed before the begin was
+/// answered, or show what was committed after it.
+#[test]
+fn a_transaction_may_begin_as_late_as_the_request_that_takes_its_snapshot() {
+    let event = |client, kind, invoked, value: Option<i64>| {
+        let interval = Interval { invoked, completed: invoked + 1 };
+        let client = ClientId(client);
+        let event = Event { client, txn: 1, interval, kind, cells: CellSpan::NONE };
+        (event, value.map(|value| Cell { item: 0, row: 0, content: Content::integer(value) }))
+    };
+    let events = [
+        event(0, EventKind::Begin, 0, None),
+        event(1, EventKind::Begin, 10, None),
+        event(1, EventKind::Write, 20, Some(7)),
+        event(1, EventKind::Commit, 30, None),
+        event(0, EventKind::Read, 40, Some(7)),
+        event(0, EventKind::Write, 50, Some(8)),
+        event(0, EventKind::Commit, 60, None),
+    ];
+    let mut batch = Batch::default();
+    for (event, cell) in events {
+        batch.push(event, cell.as_slice());
+    }
+    let verdict = |reads| {
+        let mut rounds =
+            Rounds::new(Level::StrongSnapshotIsolation, RoundsOptions { reads, ..OPTIONS });
+        rounds.take(&batch);
+        rounds.finish(&Limits::NONE).expect("a small round").verdict.name()
+    };
+    assert_eq!(verdict(Reads::Begin), "violated");
+    assert_eq!(verdict(Reads::FirstRequest), "satisfied");
+    assert_eq!(verdict(Reads::FirstRead), "satisfied");
 }

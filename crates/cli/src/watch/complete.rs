@@ -40,8 +40,8 @@ pub(super) fn complete(
     // Checking would take every core from the clients.
     let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
     let [txns_min, txns_max] = TXNS;
-    let Completing { level, unwritten, drift } = completing;
-    let options = RoundsOptions { txns_min, txns_max, drift, unwritten };
+    let Completing { level, unwritten, drift, reads } = completing;
+    let options = RoundsOptions { txns_min, txns_max, drift, unwritten, reads };
     let names = Box::new(NamesOfHub(Arc::clone(&setting.hub)));
     let rounds = Rounds::new(level, options).with_names(names);
     let mut deciding = Deciding { rounds, completing, setting, unknown: 0, violated };

@@ -81,7 +81,6 @@ pub(super) struct Inbox {
     bound: AtomicI64,
     state: AtomicUsize,
     queue: Mutex<Batch>,
-    is_held: AtomicBool,
 }
 
 /// How far a client is.
@@ -91,11 +90,14 @@ pub(super) enum State {
     Open,
     /// It ended as it should.
     Closed,
+    /// It ended within a transaction, of which nobody knows whether it committed. Nothing else
+    /// of it is missing: what it writes is sent before its commit.
+    Lost,
     /// It ended, and some of what it did is missing.
     Broken,
 }
 
-const STATES: [State; 3] = [State::Open, State::Closed, State::Broken];
+const STATES: [State; 4] = [State::Open, State::Closed, State::Lost, State::Broken];
 
 impl Hub {
     pub(super) fn new() -> Hub {
@@ -140,7 +142,6 @@ impl Hub {
             bound: AtomicI64::new(from),
             state: AtomicUsize::new(0),
             queue: Mutex::default(),
-            is_held: AtomicBool::new(false),
         });
         clients.open.push(Arc::clone(&inbox));
         Producer { hub: Arc::clone(self), inbox, pending: Batch::default() }
@@ -258,11 +259,6 @@ impl Inbox {
     /// To be asked before [`Hub::take`], too: what came last is in it then.
     pub(super) fn state(&self) -> State {
         STATES[self.state.load(Ordering::Acquire)]
-    }
-
-    /// Whether the watch goes on without it.
-    pub(super) fn set_aside(&self) -> bool {
-        !self.is_held.swap(true, Ordering::Relaxed)
     }
 }
 

@@ -145,7 +145,8 @@ impl Listener {
         }
     }
 
-    /// Takes connections until it is over, or until so many have ended.
+    /// Takes connections until it is over, or until so many have ended that were not turned
+    /// away: who guesses a token keeps nobody out.
     pub(super) fn run(
         &self,
         is_over: &AtomicBool,
@@ -175,9 +176,9 @@ impl Listener {
                 open.fetch_add(1, Ordering::Relaxed);
                 let (open, ended, closing) = (&open, &ended, &closing);
                 scope.spawn(move || {
-                    self.serve(connection.as_mut(), closing);
+                    let is_admitted = self.serve(connection.as_mut(), closing);
                     open.fetch_sub(1, Ordering::Relaxed);
-                    ended.fetch_add(1, Ordering::Relaxed);
+                    ended.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
                 });
             }
             closing.store(true, Ordering::Relaxed);
@@ -198,11 +199,12 @@ impl Listener {
         Stream::new(&self.hub, self.token.clone(), self.saved.as_ref().map(Arc::clone))
     }
 
-    /// Reads one connection to its end.
-    fn serve(&self, connection: &mut dyn Connection, closing: &AtomicBool) {
+    /// Reads one connection to its end: whether it was not turned away.
+    fn serve(&self, connection: &mut dyn Connection, closing: &AtomicBool) -> bool {
         let mut stream = self.stream().with_parking(&self.parking);
         let mut decoder = Decoder::new();
         let read = read_all(connection, &mut decoder, &mut stream, &self.hub, closing);
+        let is_admitted = read.is_ok() || decoder.messages() > 0;
         let is_whole = match read {
             Ok(_) if stream.is_resumable() => {
                 let _ = stream.publish();
@@ -211,8 +213,7 @@ impl Listener {
             }
             Ok(is_whole) => is_whole,
             Err(message) => {
-                let counter =
-                    if decoder.messages() == 0 { &self.hub.refused } else { &self.hub.malformed };
+                let counter = if is_admitted { &self.hub.malformed } else { &self.hub.refused };
                 counter.fetch_add(1, Ordering::Relaxed);
                 self.hub.complain(&message);
                 let _ = refuse(connection, decoder.form(), &message);
@@ -222,6 +223,7 @@ impl Listener {
         stream.end(is_whole);
         let _ = stream.publish();
         let _ = taken(connection, &decoder);
+        is_admitted
     }
 }
 
@@ -270,7 +272,7 @@ fn read_all(
                 continue;
             }
             // Who is gone without a word is treated as one who ended.
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(!decoder.is_inside()),
         };
         let read = decoder.take(&buffer[..count], stream as &mut dyn Sink);
         // What was read before the mistake counts.

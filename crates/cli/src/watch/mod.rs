@@ -55,7 +55,7 @@ use voice::Voice;
 
 /// Options of `isolde watch`.
 #[derive(clap::Args, Clone)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = after_help())]
 pub(crate) struct Arguments {
     /// The database to drive and watch: a name or URL, as for `isolde run` [default: sqlite]
     #[arg(conflicts_with_all = ["listen", "from"])]
@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     /// Senders must know the first line of this file
     #[arg(long, value_name = "FILE", requires = "listen")]
     token_file: Option<PathBuf>,
-    /// End after this many connections have ended
+    /// End after this many connections have ended, without those that were turned away
     #[arg(long, value_name = "NUMBER", requires = "listen")]
     connections: Option<usize>,
     /// What rows hold that nobody has written: `absent`, or `unknown`, and then the first read
@@ -159,11 +159,15 @@ fn parse_complete(name: &str) -> Result<Level, String> {
     })
 }
 
-const AFTER_HELP: &str = "\
+const EXIT_STATUS: &str = "\
 Exit status: 0 no violation, 1 violations, 2 nothing was verified, the watch ended early, a round
 was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
+
+fn after_help() -> String {
+    format!("{}\n{EXIT_STATUS}", workload::presets(DEFAULT_PRESET))
+}
 
 fn usage(message: &str) -> Failure {
     Failure::Usage(format!("watch: {message}"))
@@ -202,6 +206,15 @@ impl Arguments {
             let found = given.iter().find(|(is_given, _)| *is_given);
             found.map_or(Ok(()), |(_, name)| Err(usage(&format!("{name} has no effect {why}"))))
         };
+        let is_packed =
+            |path: &Path| path.extension().is_some_and(|ending| ending == "zst" || ending == "gz");
+        if let Some(path) = self.save.as_deref().filter(|path| is_packed(path)) {
+            let path = path.display();
+            return Err(usage(&format!(
+                "expected --save without .zst or .gz, found `{path}`: lines are written as they \
+                 are acknowledged, and can be compressed afterwards"
+            )));
+        }
         if self.listen.is_some() {
             return refused(
                 &of_driving,
@@ -286,8 +299,9 @@ impl Watch<'_> {
             deviations: profile.deviations.clone(),
             stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
         });
+        let reads = profile.profile.reads;
         let completing =
-            self.arguments.complete.map(|level| Completing { level, unwritten, drift });
+            self.arguments.complete.map(|level| Completing { level, unwritten, drift, reads });
         Monitor::new(setting, clock, verifier, options, completing)
     }
 

@@ -10,8 +10,8 @@ use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, Content, Finding, KnownDeviation, NEVER, Pipeline, PipelineOptions, Time,
-    Verifier,
+    ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Pipeline,
+    PipelineOptions, Reads, Time, Verifier,
 };
 use isolde_history::History;
 use isolde_history::format;
@@ -81,6 +81,8 @@ pub(super) struct Monitor {
     verifier: Verifier,
     window: Window,
     opened: HashSet<u32>,
+    /// Clients that ended, and of which something is missing, since the last events.
+    broken: Vec<ClientId>,
     batch: Batch,
     merged: Batch,
     /// The latest time that any client is known to have reached, and when that became known.
@@ -109,6 +111,7 @@ pub(super) struct Completing {
     pub(super) level: Level,
     pub(super) unwritten: Option<Content>,
     pub(super) drift: Time,
+    pub(super) reads: Reads,
 }
 
 /// Operations a second, over the last seconds.
@@ -134,9 +137,10 @@ impl Monitor {
             origin: matches!(clock, Clock::Read(_)).then_some(0),
             clock,
             pipeline,
+            window: Window::new(verifier.profile().reads),
             verifier,
-            window: Window::default(),
             opened: HashSet::new(),
+            broken: Vec::new(),
             batch: Batch::default(),
             merged: Batch::default(),
             foremost: ALWAYS,
@@ -231,11 +235,7 @@ impl Monitor {
                 self.setting.hub.forget(inbox.id);
                 self.opened.remove(&inbox.id.0);
             }
-            if state == State::Broken {
-                self.verifier.set_aside(inbox.id);
-                let name = self.setting.hub.name(inbox.id);
-                self.setting.voice.note("lost", &format!("{name} ended within a transaction"));
-            }
+            self.tell_loss(inbox.id, state);
         }
         match (now, &self.clock) {
             _ if is_last => self.pipeline.close(KEEPER),
@@ -253,6 +253,20 @@ impl Monitor {
         }
         let hub = Arc::clone(&self.setting.hub);
         hub.while_busy(|| self.verify())
+    }
+
+    /// What is lost with a client that ended like this.
+    fn tell_loss(&mut self, client: ClientId, state: State) {
+        let text = match state {
+            State::Open | State::Closed => return,
+            State::Lost => "ended within a transaction",
+            State::Broken => {
+                self.broken.push(client);
+                "was ended, and what it did since then is missing"
+            }
+        };
+        let name = self.setting.hub.name(client);
+        self.setting.voice.note("lost", &format!("{name} {text}"));
     }
 
     /// Until when a client that connects now can have nothing to tell: so much before the
@@ -281,6 +295,10 @@ impl Monitor {
             }
             drop(status);
             self.setting.voice.note("returned", &format!("{name} is back"));
+        }
+        // After those that are back: one that had stalled is not back if it ended like this.
+        for client in std::mem::take(&mut self.broken) {
+            self.verifier.set_aside(client);
         }
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
@@ -315,7 +333,8 @@ impl Monitor {
         count
     }
 
-    /// If clients are held back because others do not move, those are left behind.
+    /// If clients are held back because others do not move, those are left behind. The times
+    /// in the traces do not tell: they stand still while clients are held back.
     fn unblock(&mut self, watermark: Time) {
         if watermark > self.moved.0 || !self.setting.hub.is_full() {
             self.moved = (watermark, Instant::now());
@@ -324,9 +343,10 @@ impl Monitor {
         if self.moved.1.elapsed() < BLOCKED_MAX {
             return;
         }
+        // What a client that connects now may have to tell cannot be waited for, either.
+        self.pipeline.advance(KEEPER, self.foremost);
         for inbox in self.setting.hub.inboxes() {
-            if inbox.bound() <= watermark && inbox.set_aside() {
-                self.pipeline.advance(inbox.id, self.foremost);
+            if inbox.bound() <= watermark && self.pipeline.leave_behind(inbox.id) {
                 self.verifier.set_aside(inbox.id);
                 let name = self.setting.hub.name(inbox.id);
                 let text = format!("{name} holds up the others and is left behind");

@@ -199,6 +199,10 @@ impl Teller<'_> {
         };
         match candidate.writer {
             None => value,
+            Some((client, txn)) if candidate.committed.invoked == NEVER => {
+                let name = self.hub.name(client);
+                format!("{value} ({name}, transaction {txn}, of which no commit is known)")
+            }
             Some((client, txn)) => format!(
                 "{value} ({}, transaction {txn}, committed {})",
                 self.hub.name(client),

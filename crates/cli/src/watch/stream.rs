@@ -130,7 +130,7 @@ impl Stream {
     }
 
     /// The stream is over. Who has not said goodbye within a transaction is lost: the commit
-    /// may have been sent.
+    /// may have been sent. If the stream is not whole, more may be missing.
     pub(super) fn end(&mut self, is_whole: bool) {
         self.name_parked();
         if let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) {
@@ -139,8 +139,12 @@ impl Stream {
         for number in 0..self.clients.len() as u32 {
             let client = &mut self.clients[number as usize];
             if client.producer.is_some() {
-                let is_broken = client.open.is_some() || !is_whole;
-                self.close(number, if is_broken { State::Broken } else { State::Closed });
+                let state = match client.open {
+                    _ if !is_whole => State::Broken,
+                    Some(_) => State::Lost,
+                    None => State::Closed,
+                };
+                self.close(number, state);
             }
         }
     }

@@ -32,6 +32,27 @@ struct State {
     are_results: bool,
 }
 
+/// A file that is emptied when the first event comes: a watch that is refused before it began
+/// leaves the events of the last one.
+struct Emptied {
+    file: File,
+    is_empty: bool,
+}
+
+impl Write for Emptied {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !std::mem::replace(&mut self.is_empty, true) {
+            // What is no file, such as a pipe, has nothing to be emptied.
+            let _ = self.file.set_len(0);
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 impl Voice {
     /// One that also writes events to a file, or to standard output for `-`.
     pub(super) fn new(is_quiet: bool, events: Option<&Path>) -> Result<Voice, Failure> {
@@ -40,9 +61,10 @@ impl Voice {
             None => None,
             Some(path) if path == Path::new("-") => Some(Box::new(io::stdout())),
             Some(path) => {
-                let file = File::create(path)
-                    .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
-                Some(Box::new(file))
+                let file = File::options().write(true).create(true).truncate(false).open(path);
+                let file =
+                    file.map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
+                Some(Box::new(Emptied { file, is_empty: false }))
             }
         };
         let now = Instant::now();

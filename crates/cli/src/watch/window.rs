@@ -3,10 +3,13 @@
 //! The part has everything that overlaps the transactions of the violation. What was read
 //! in it and written outside of it is what its keys hold initially; if a key had several such
 //! values, or is written in the part too, they are written by transactions of which no time
-//! is known. So the part violates nothing that the whole does not.
+//! is known. So the part violates nothing that the whole does not. What nobody is known to
+//! have written at all has no writer in the part either: else it would deny the violation.
 
 use super::hub::Hub;
-use isolde::online::{Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Time};
+use isolde::online::{
+    Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Name, Reads, Time,
+};
 use isolde_history::{
     DraftTxn, History, HistoryBuilder, OpKind, Outcome, ReadError, TxnTimes, Value,
 };
@@ -21,10 +24,10 @@ const TXNS_MAX: usize = 1000;
 pub(super) type TxnName = (u32, u64);
 
 /// The last events.
-#[derive(Default)]
 pub(super) struct Window {
     batches: VecDeque<Batch>,
     events: usize,
+    reads: Reads,
 }
 
 /// What the events of one transaction say.
@@ -47,20 +50,39 @@ impl Txn {
         self.end.map_or(NEVER, |(_, interval)| interval.completed)
     }
 
-    fn begin(&self) -> Interval {
+    /// A transaction begins when its snapshot is taken, which may be by its first request, or
+    /// its first read, long after its begin was answered.
+    fn begin(&self, reads: Reads) -> Interval {
+        let begun = self.begun();
+        let takes = |(event, _): &&(Event, _)| reads.takes_snapshot(event.kind);
+        match self.operations.iter().find(takes) {
+            Some((event, _)) if reads != Reads::Begin => {
+                let completed = begun.completed.max(event.interval.completed);
+                Interval { completed, ..begun }
+            }
+            _ => begun,
+        }
+    }
+
+    fn begun(&self) -> Interval {
         let first = self.operations.first().map(|(event, _)| event.interval);
         let begin = self.begin.or(first).or(self.end.map(|(_, interval)| interval));
         begin.unwrap_or(Interval::UNKNOWN)
     }
 
     fn commit(&self) -> Interval {
-        let last = self.operations.last().map_or(self.begin(), |(event, _)| event.interval);
+        let last = self.operations.last().map_or(self.begun(), |(event, _)| event.interval);
         let open = Interval { invoked: last.invoked, completed: NEVER };
         self.end.map_or(open, |(_, interval)| interval)
     }
 }
 
 impl Window {
+    /// Without events, of a database whose reads see this.
+    pub(super) fn new(reads: Reads) -> Window {
+        Window { batches: VecDeque::new(), events: 0, reads }
+    }
+
     /// Adds the latest events.
     pub(super) fn keep(&mut self, batch: &Batch) {
         if batch.events.is_empty() {
@@ -110,7 +132,11 @@ impl Window {
         chosen.truncate(TXNS_MAX.max(involved.len()));
         let chosen: BTreeSet<TxnName> = chosen.into_iter().collect();
         txns.retain(|name, _| chosen.contains(name));
-        Drawn::new(hub).history(&txns)
+        let unexplained = (finding.name == Name::UnexplainedRead)
+            .then_some(finding.offender.cell)
+            .flatten()
+            .map(|cell| (cell.item, cell.content));
+        Drawn { builder: HistoryBuilder::new(), hub, reads: self.reads, unexplained }.history(&txns)
     }
 }
 
@@ -127,13 +153,12 @@ fn involved(finding: &Finding) -> HashSet<TxnName> {
 struct Drawn<'a> {
     builder: HistoryBuilder,
     hub: &'a Hub,
+    reads: Reads,
+    /// What nobody wrote, in the window or before it.
+    unexplained: Option<(u32, Content)>,
 }
 
-impl<'a> Drawn<'a> {
-    fn new(hub: &'a Hub) -> Drawn<'a> {
-        Drawn { builder: HistoryBuilder::new(), hub }
-    }
-
+impl Drawn<'_> {
     fn history(mut self, txns: &BTreeMap<TxnName, Txn>) -> Result<History, ReadError> {
         self.before(txns);
         for ((client, number), txn) in txns {
@@ -157,7 +182,8 @@ impl<'a> Drawn<'a> {
             _ => Outcome::Unknown,
         };
         self.builder.outcome(draft, outcome);
-        self.builder.times(draft, TxnTimes { begin: txn.begin(), commit: txn.commit() });
+        let times = TxnTimes { begin: txn.begin(self.reads), commit: txn.commit() };
+        self.builder.times(draft, times);
         let place = u32::try_from(number).unwrap_or(u32::MAX);
         self.builder.position(place);
         for (event, cells) in &txn.operations {
@@ -210,7 +236,8 @@ impl<'a> Drawn<'a> {
         let mut seen: HashSet<(u32, Content)> = HashSet::new();
         for cell in cells(false) {
             let name = (cell.item, cell.content);
-            if cell.content == Content::ABSENT || written.contains(&name) || !seen.insert(name) {
+            let is_told = cell.content == Content::ABSENT || written.contains(&name);
+            if is_told || self.unexplained == Some(name) || !seen.insert(name) {
                 continue;
             }
             let is_absent_too = cells(false)

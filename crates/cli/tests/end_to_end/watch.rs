@@ -172,7 +172,7 @@ impl Listening {
 #[test]
 fn a_listener_takes_what_it_can_read_and_says_what_it_cannot() {
     let folder = Folder::with(&[]);
-    let listening = Listening::start(&folder, "--token secret --connections 4 --save saved.jsonl");
+    let listening = Listening::start(&folder, "--token secret --connections 3 --save saved.jsonl");
     let wrong = listening.send(b"{\"isolde\":\"trace 1\",\"token\":\"guess\"}\n");
     let refusal =
         "{\"error\":\"line 1: expected the token of this listener, found another or none\"}";
@@ -310,6 +310,25 @@ fn what_has_no_effect_is_refused_with_a_sentence() {
         let run = folder.isolde(&format!("watch {arguments}"));
         assert_eq!((run.status, run.stderr), (3, format!("isolde: {message}")), "{arguments}");
     }
+}
+
+#[test]
+fn a_watch_that_is_refused_leaves_the_events_of_the_last_one() {
+    let folder = Folder::with(&[("saved.jsonl", "mine"), ("events.jsonl", "of the last one")]);
+    let listen = "watch --listen 0 --profile snapshot-isolation --events events.jsonl --save";
+    assert_eq!(folder.isolde(&format!("{listen} saved.jsonl")).status, 3);
+    assert_eq!(folder.read("events.jsonl"), "of the last one");
+    let packed = folder.isolde(&format!("{listen} new.jsonl.zst"));
+    assert_eq!(packed.status, 3, "{packed:?}");
+    assert!(packed.stderr.contains("expected --save without .zst or .gz"), "{packed:?}");
+}
+
+#[test]
+fn the_help_lists_the_presets_that_it_speaks_of() {
+    let run = Folder::with(&[]).isolde("watch --help");
+    assert!(run.stdout.contains("\nPresets [default: MTC]:\n  "), "{run:?}");
+    assert!(run.stdout.contains("\n  YCSB-A: "), "{run:?}");
+    assert!(run.stdout.contains("\nExit status: 0 no violation"), "{run:?}");
 }
 
 #[test]

@@ -42,3 +42,32 @@ fn operations_by_condition_are_said_to_be_left_out() {
     );
     assert!(run.stdout.contains(" operations by condition"), "{run:?}");
 }
+
+/// Values of traces may repeat, and a round knows what was read by its value alone.
+#[test]
+fn a_round_in_which_a_value_repeats_is_not_decided() {
+    let head = "{\"isolde\":\"trace 1\",\"client\":\"a\"}\n";
+    let step = |what: &str, at: i64, txn: i64, value: i64| {
+        let end = at + 1;
+        format!("{{\"{what}\":[{at},{end}],\"txn\":{txn},\"rows\":[[\"t\",1,{value}]]}}\n")
+    };
+    let commit = |at: i64, txn: i64| format!("{{\"commit\":[{at},{}],\"txn\":{txn}}}\n", at + 1);
+    let same = [step("read", 1, 1, 100), step("write", 3, 1, 100), commit(5, 1)].concat();
+    let early =
+        [step("read", 1, 1, 100), commit(3, 1), step("write", 5, 2, 100), commit(7, 2)].concat();
+    let twice =
+        [step("write", 1, 1, 100), commit(3, 1), step("write", 5, 2, 100), commit(7, 2)].concat();
+    for trace in [same, early, twice] {
+        let folder = Folder::with(&[("trace.jsonl", &format!("{head}{trace}{{\"bye\":true}}\n"))]);
+        let run = folder
+            .isolde("watch --from trace.jsonl --profile serializable --complete serializable");
+        assert_eq!(run.status, 2, "{trace}{run:?}");
+        let why = "round 1 was not decided: 1 values repeat, and rounds need unique ones";
+        assert!(run.stderr.contains(why), "{trace}{run:?}");
+    }
+    let unique = [step("read", 1, 1, 100), step("write", 3, 1, 101), commit(5, 1)].concat();
+    let folder = Folder::with(&[("trace.jsonl", &format!("{head}{unique}{{\"bye\":true}}\n"))]);
+    let run =
+        folder.isolde("watch --from trace.jsonl --profile serializable --complete serializable");
+    assert_eq!(run.status, 0, "{run:?}");
+}

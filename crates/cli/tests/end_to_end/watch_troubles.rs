@@ -236,3 +236,76 @@ fn twenty_thousand_clients_that_left_take_no_memory_and_nobody_waits_for_them() 
     let lag = settled.iter().map(|event| number(event, "lag_seconds")).fold(0.0, f64::max);
     assert!(lag < 10.0, "{lag} s behind");
 }
+
+/// A client that is silent holds up the others once, and not again whenever the room is full: with
+/// little memory it is soon.
+#[test]
+fn a_flood_is_verified_although_another_client_stays_silent() {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--memory 1M --connections 1 --duration 60s");
+    let mut silent = TcpStream::connect(&listening.address).expect("it listens");
+    silent.write_all(b"{\"isolde\":\"trace 1\",\"client\":\"idle\"}\n").expect("it is read");
+    let _ = silent.read(&mut [0; 100]).expect("it is taken");
+    let flood: String = (1..=30_000).map(transfer).collect();
+    let answers = listening.send(
+        format!("{{\"isolde\":\"trace 1\",\"client\":\"a\",\"unit\":\"us\"}}\n{flood}").as_bytes(),
+    );
+    assert!(answers.contains("taken"), "{answers}");
+    let (_, printed, said) = listening.end();
+    assert_eq!(said.matches("idle holds up the others and is left behind").count(), 1, "{said}");
+    assert!(printed.contains("committed 30000 "), "{printed}");
+}
+
+/// The status of a watch of two connections, the second with a stale read of another table, and
+/// what it said.
+fn stale_after(first: &str) -> (i32, String) {
+    let folder = Folder::with(&[]);
+    let listening = Listening::start(&folder, "--initial absent --connections 2");
+    listening.send(format!("{{\"isolde\":\"trace 1\",\"client\":\"a\"}}\n{first}").as_bytes());
+    let stale = r#"{"isolde":"trace 1","client":"b"}
+{"client":"c"}
+{"write":[10,11],"txn":1,"rows":[["u",5,10]]}
+{"commit":[12,13],"txn":1}
+{"write":[20,21],"txn":2,"rows":[["u",5,11]]}
+{"commit":[22,23],"txn":2}
+{"client":"c","read":[30,31],"txn":1,"rows":[["u",5,10]]}
+{"client":"c","commit":[32,33],"txn":1}
+{"bye":true}
+"#;
+    listening.send(stale.as_bytes());
+    let (status, printed, said) = listening.end();
+    assert_eq!(status == 1, printed.contains("stale-read"), "{printed}");
+    (status, said)
+}
+
+/// What it wrote was sent before its commit: nothing else may be its work.
+#[test]
+fn a_client_that_dies_in_a_transaction_hides_nothing_of_the_others() {
+    let (status, said) = stale_after("{\"write\":[1,2],\"txn\":1,\"rows\":[[\"t\",1,1]]}\n");
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("a ended within a transaction"), "{said}");
+}
+
+#[test]
+fn what_came_after_something_unreadable_may_explain_anything() {
+    let (status, said) = stale_after("nonsense\n");
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
+}
+
+/// Nobody wrote it before the part that is saved, either.
+#[test]
+fn the_second_opinion_knows_no_writer_of_what_nobody_wrote() {
+    let trace = r#"{"isolde":"trace 1","client":"a"}
+{"write":[1,2],"txn":1,"rows":[["t",1,100]]}
+{"commit":[3,4],"txn":1}
+{"read":[10,11],"txn":2,"rows":[["t",1,101]]}
+{"commit":[12,13],"txn":2}
+{"bye":true}
+"#;
+    let (status, printed, _) = watched(trace, "--profile snapshot-isolation --initial absent");
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.contains("violation 1: unexplained-read"), "{printed}");
+    let opinion = "second opinion on the 2 transactions around it: violated: ";
+    assert!(printed.contains(opinion), "{printed}");
+}

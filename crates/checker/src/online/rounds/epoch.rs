@@ -1,6 +1,7 @@
 //! The transactions between two cuts, and what they leave behind.
 
 use super::open_since;
+use crate::online::profile::Reads;
 use crate::online::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{Interval, Outcome};
@@ -25,11 +26,13 @@ pub(super) struct RoundTxn {
     pub(super) ops: Vec<RoundOp>,
     /// Whether it is one write of a transaction that did more.
     pub(super) is_piece: bool,
+    /// Whether the request is known that took its snapshot.
+    has_snapshot: bool,
 }
 
 impl RoundTxn {
     /// One that begins with this event.
-    pub(super) fn new(event: &Event) -> RoundTxn {
+    pub(super) fn new(event: &Event, reads: Reads) -> RoundTxn {
         RoundTxn {
             client: event.client.0,
             number: event.txn,
@@ -38,7 +41,27 @@ impl RoundTxn {
             outcome: Outcome::Unknown,
             ops: Vec::new(),
             is_piece: false,
+            has_snapshot: reads.takes_snapshot(event.kind),
         }
+    }
+
+    /// If this request takes the snapshot, the transaction may have begun as late as that.
+    pub(super) fn begin_by(&mut self, event: &Event, reads: Reads) {
+        if !self.has_snapshot && reads.takes_snapshot(event.kind) {
+            self.has_snapshot = true;
+            self.begin.completed = self.begin.completed.max(event.interval.completed);
+        }
+    }
+
+    /// The same at its end: if no read took a snapshot, it had none to be held to.
+    pub(super) fn begun(mut self, reads: Reads) -> RoundTxn {
+        if !self.has_snapshot
+            && reads == Reads::FirstRead
+            && let Some(last) = self.ops.last()
+        {
+            self.begin.completed = self.begin.completed.max(last.interval.completed);
+        }
+        self
     }
 
     /// Adds what an event read or wrote.
@@ -73,6 +96,7 @@ impl RoundTxn {
                 outcome: self.outcome,
                 ops: vec![*op],
                 is_piece,
+                has_snapshot: self.has_snapshot,
             })
             .collect()
     }
