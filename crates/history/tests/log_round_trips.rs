@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Files, read, shape, shown, try_read, write};
-use isolde_history::format::{self, ReadOptions};
+use isolde_history::format::{self, ReadOptions, parse_text};
 use isolde_history::{History, HistoryBuilder, Interval, OpKind, Outcome, Value};
 use std::path::Path;
 
@@ -146,6 +146,19 @@ fn unknown_transactions_are_written_if_somebody_saw_them() {
             assert!(losses.contains(&expected.to_owned()), "{name}: {losses:?}");
         }
     }
+}
+
+#[test]
+fn sessions_of_which_nothing_is_written_hide_no_format() {
+    let text = "A: w(x,1) unknown\nB: w(x,2)\nC: r(x,2)\n";
+    for name in ALL {
+        let (again, _) = round_trip(name, &parse_text(text).expect("valid"));
+        assert_eq!(again.txn_count(), 2, "{name}");
+    }
+    let (again, _) = round_trip("dbcop-json", &parse_text("A: w(x,1) unknown\n").expect("valid"));
+    assert_eq!(again.txn_count(), 0);
+    let under = Files::one("{\"n\": 1, \"data\": [[], [{\"events\": [], \"committed\": true}]]}");
+    assert_eq!(read("dbcop-json", &under).txn_count(), 1);
 }
 
 #[test]
