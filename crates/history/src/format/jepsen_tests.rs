@@ -310,6 +310,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "jepsen-edn",
         "[{:type :ok}",
+    (
+        "jepsen-edn",
+        "{:type :ok}\n\n; cut\n{:type :ok :value [1",
+        "line 4: expected the rest of this form, found the end of the file (the file seems to be cut off)",
+    ),
         "line 1: expected a record or `]`, found the end of the file (the file seems to be cut off)",
     ),
     (
