@@ -55,8 +55,7 @@ use crate::error::{Place, ReadError};
 use crate::history::History;
 use crate::source::Source;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What a format is and can do.
 pub struct Format {
@@ -138,14 +137,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn stop_when(&mut self, refused: &Arc<AtomicBool>) {
+    fn sources(&mut self) -> &mut [Source<'a>] {
         match self {
-            Input::File(source) => source.stop_when(Arc::clone(refused)),
-            Input::Directory { files, .. } => {
-                for file in files {
-                    file.stop_when(Arc::clone(refused));
-                }
-            }
+            Input::File(source) => std::slice::from_mut(source),
+            Input::Directory { files, .. } => files,
         }
     }
 
@@ -246,7 +241,12 @@ pub fn read(
 ) -> Result<History, ReadError> {
     let name = input.name().to_owned();
     let mut builder = HistoryBuilder::with_memory_max(options.memory_max);
-    input.stop_when(&builder.refusal());
+    for source in input.sources() {
+        source.stop_when(builder.refusal());
+        if let Some(bytes) = options.memory_max {
+            source.bound_memory(bytes);
+        }
+    }
     let result = (format.read)(input, &mut builder);
     // What the reader says about a source cut short is not what is wrong with it.
     if !builder.refusal().load(Ordering::Relaxed) {
