@@ -77,7 +77,7 @@ fn a_missing_file_and_a_folder_without_logs_are_said() {
     assert_eq!(
         folder.isolde("check folder"),
         refused(
-            "isolde: folder: expected a directory of client logs, found 0 files that are none \
+            "isolde: folder: expected a directory of client logs, found no files in it \
              (for several histories name their files instead)\n"
         )
     );
