@@ -182,9 +182,7 @@ fn observed_unknowns(history: &History) -> Result<HashSet<TxnId>, WriteError> {
             match writers.get(&(key, value)).map(Vec::as_slice) {
                 None => {}
                 Some(&[writer]) if value != history.initial(key) => {
-                    if observed.insert(writer) {
-                        readers.push(writer);
-                    }
+                    readers.extend(observed.insert(writer).then_some(writer));
                 }
                 Some(_) => ambiguous.push((reader, key, value)),
             }
