@@ -21,6 +21,8 @@ pub struct Source<'a> {
     offset: u64,
     line: u64,
     finished: bool,
+    /// How long one line, form or record may be.
+    piece_bytes_max: usize,
     /// Set when whoever takes what is read has no use for more.
     refused: Option<Arc<AtomicBool>>,
 }
@@ -61,6 +63,7 @@ impl<'a> Source<'a> {
             offset: 0,
             line: 1,
             finished: false,
+            piece_bytes_max: PIECE_BYTES_MAX,
             refused: None,
         }
     }
@@ -106,14 +109,21 @@ impl<'a> Source<'a> {
         if self.refused.as_ref().is_some_and(|refused| refused.load(Ordering::Relaxed)) {
             return Err(ReadError::new(&self.name, "expected a smaller history").at(self.place()));
         }
-        if !self.finished && self.end - self.start >= PIECE_BYTES_MAX {
-            let message = format!(
-                "expected a line, form or record of at most {} MiB, found a longer one",
-                PIECE_BYTES_MAX >> 20
-            );
-            return Err(ReadError::new(&self.name, message).at(self.place()));
+        if !self.finished && self.end - self.start >= self.piece_bytes_max {
+            return Err(self.too_long());
         }
         self.fill_any()
+    }
+
+    fn too_long(&self) -> ReadError {
+        let mebibytes = self.piece_bytes_max >> 20;
+        let is_bounded = self.piece_bytes_max < PIECE_BYTES_MAX;
+        let limit = if is_bounded { ", half of the memory that may be used," } else { "," };
+        let message = format!(
+            "expected a line, form or record of at most {mebibytes} MiB{limit} found a longer one"
+        );
+        let error = ReadError::new(&self.name, message).at(self.place());
+        if is_bounded { error.hint("give more with --memory") } else { error }
     }
 
     /// Like [`Source::fill`], however large the window has become.
@@ -130,7 +140,10 @@ impl<'a> Source<'a> {
             self.start = 0;
         }
         if buffer.len() < self.end + FILL_BYTES / 2 {
-            buffer.resize((self.end * 2).max(FILL_BYTES), 0);
+            let doubled = (self.end * 2).max(FILL_BYTES);
+            let is_bounded = self.end < self.piece_bytes_max;
+            let most = if is_bounded { self.piece_bytes_max + FILL_BYTES } else { usize::MAX };
+            buffer.resize(doubled.min(most), 0);
         }
         let read = loop {
             match self.reader.read(&mut buffer[self.end..]) {
@@ -145,6 +158,12 @@ impl<'a> Source<'a> {
         self.end += count;
         self.finished = count == 0;
         Ok(count > 0)
+    }
+
+    /// Lets a line, form or record take half of the memory that a history may, and
+    /// leaves the other half for what is made of it.
+    pub(crate) fn bound_memory(&mut self, bytes: usize) {
+        self.piece_bytes_max = (bytes / 2).clamp(FILL_BYTES, PIECE_BYTES_MAX);
     }
 
     /// Reading fails once this is set.
@@ -255,6 +274,19 @@ mod tests {
         let line = source.next_line().expect("readable").expect("a line");
         assert_eq!(line.len(), 3 * FILL_BYTES);
         assert_eq!(source.next_line().expect("readable"), Some(&b"next"[..]));
+    }
+
+    #[test]
+    fn an_endless_line_takes_no_more_than_half_of_the_memory() {
+        let mut source = Source::new("test", std::io::repeat(b'x'));
+        source.bound_memory(8 * FILL_BYTES);
+        let error = source.next_line().expect_err("too long");
+        assert_eq!(
+            error.to_string(),
+            "test: line 1: expected a line, form or record of at most 4 MiB, half of the memory \
+             that may be used, found a longer one (give more with --memory)"
+        );
+        assert!(source.bytes.len() <= 5 * FILL_BYTES, "{}", source.bytes.len());
     }
 
     #[test]

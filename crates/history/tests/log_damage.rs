@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Files, LOGS, try_read, write};
+use isolde_history::format::{self, ReadOptions};
 use isolde_history::{Place, ReadError};
 
 /// A small valid source of each format.
@@ -160,4 +161,54 @@ fn samples_of_one_format_are_no_trouble_to_the_others() {
             attempt(name, bytes_of(&files));
         }
     }
+}
+
+/// What is said of a source that looks like no format.
+fn unrecognised(files: &Files) -> String {
+    let read = format::read_detected(files.input(), ReadOptions::default());
+    read.map(|(history, _)| history).expect_err("bad input").to_string()
+}
+
+#[test]
+fn what_begins_like_a_format_is_told_by_its_reader() {
+    let taken_for = |name| format!(" (taken for {name}; name another format with --from)");
+    let told: [(&[u8], &str, &str); 9] = [
+        (b"w(1,99999999999999999999,1,1)", "file: line 1: expected ", "plume"),
+        (b"r 1 1\n---\nw 1\n", "file: line 3: expected `r key value`", "awdit"),
+        (b"[x:=1 y=2]\n", "file: line 1: expected `x:=1`", "dbcop-hist"),
+        (b"{:type :okay, :f :txn}", "file: line 1: expected `:invoke`", "jepsen-edn"),
+        (b"{:f :txn}\n", "file: line 1: expected an operation with a `:type`", "jepsen-edn"),
+        (b"[[[[[\n", "file: line 2: expected a dbcop history", "dbcop-json"),
+        (b"[{\"type\": \"ok\xff\"}]", "file: line 1: expected ", "jepsen-json"),
+        (
+            b"[{\"tid\":1,\"sid\":1,\"sts\":{\"p\":1,\"l\":0},\"ops\":[]}]",
+            "file: line 1: expected an array of TimeKiller's transactions",
+            "timekiller",
+        ),
+        (b"WRITE KEY[x] Txn(1)\n", "file: line 1: expected ", "isopredict"),
+    ];
+    for (bytes, beginning, name) in told {
+        let message = unrecognised(&Files::one(bytes));
+        assert!(message.starts_with(beginning), "{message}");
+        assert!(message.ends_with(&taken_for(name)), "{message}");
+    }
+    let deep = unrecognised(&Files::one([b"{:type :ok, :value ", &b"[".repeat(2000)[..]].concat()));
+    assert!(deep.starts_with("file: line 1: expected "), "{deep}");
+}
+
+#[test]
+fn a_cut_header_and_a_bad_tag_are_told_with_their_byte() {
+    let (_, bincode) = samples().pop().expect("bincode comes last");
+    let cut = unrecognised(&Files::one(&bytes_of(&bincode)[..60]));
+    assert!(cut.starts_with("file: byte "), "{cut}");
+    let mut log = b"S".to_vec();
+    log.extend(7u64.to_be_bytes());
+    log.push(b'X');
+    let bad = unrecognised(&Files::many(&[("T0.log", &log)]));
+    assert!(bad.starts_with("folder/T0.log: byte 9: record 1: expected "), "{bad}");
+    assert_eq!(
+        unrecognised(&Files::many(&[("a.txt", b"x"), ("b.txt", b"y")])),
+        "folder: expected a directory of client logs, found 2 files that are none \
+         (for several histories name their files instead)"
+    );
 }

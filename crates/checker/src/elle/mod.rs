@@ -124,6 +124,9 @@ pub fn answer(
     Answer { valid, anomalies: asked.anomalies, not }
 }
 
+/// Why something is not settled that has no level of its own.
+const NO_LEVEL: &str = "it is none of the levels that are decided";
+
 /// A history being asked about.
 struct Asked<'a> {
     history: &'a History,
@@ -163,8 +166,39 @@ impl Asked<'_> {
         if self.any_satisfied(model.holds_with) {
             return Some(true);
         }
-        self.leave_open(model.names[0], model.holds_with);
+        let between = self.between(model);
+        self.leave_open(model.names[0], model.holds_with, &between);
         None
+    }
+
+    /// Why a model is not settled by the levels around it.
+    fn between(&mut self, model: &Model) -> String {
+        let violated: Vec<Level> = (model.holds_with.iter().copied())
+            .filter(|&level| matches!(self.decide(level), Verdict::Violated(_)))
+            .collect();
+        let mut holding = Vec::new();
+        for broken in model.broken_with {
+            if let Broken::Violated(level) = *broken
+                && matches!(self.decide(level), Verdict::Satisfied(_))
+            {
+                holding.push(level);
+            }
+        }
+        let names = |levels: &[Level]| {
+            levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let (violated, holding) = (names(&violated), names(&holding));
+        match (holding.as_str(), violated.as_str()) {
+            (_, "") => NO_LEVEL.into(),
+            ("", violated) => {
+                format!("it is weaker than the level {violated} (violated) and none of the others")
+            }
+            (holding, violated) => {
+                format!(
+                    "it lies between the levels {holding} (satisfied) and {violated} (violated)"
+                )
+            }
+        }
     }
 
     /// Whether an anomaly is absent, if that can be told.
@@ -188,7 +222,7 @@ impl Asked<'_> {
         if !anomaly.shown_by.is_empty() && anomaly.shown_by.iter().all(|&kind| by_reading(kind)) {
             return Some(true);
         }
-        self.leave_open(anomaly.name, anomaly.absent_with);
+        self.leave_open(anomaly.name, anomaly.absent_with, NO_LEVEL);
         None
     }
 
@@ -208,12 +242,13 @@ impl Asked<'_> {
         levels.iter().any(|&level| matches!(self.decide(level), Verdict::Satisfied(_)))
     }
 
-    fn leave_open(&mut self, name: &str, levels: &[Level]) {
+    /// Notes why `name` is not settled: a level that is not, or else `otherwise`.
+    fn leave_open(&mut self, name: &str, levels: &[Level], otherwise: &str) {
         let reasons = levels.iter().find_map(|&level| match self.decide(level) {
             Verdict::Unknown(reason) => Some(reason.to_string()),
             _ => None,
         });
-        let reason = reasons.unwrap_or_else(|| "it is none of the levels that are decided".into());
+        let reason = reasons.unwrap_or_else(|| otherwise.to_owned());
         self.open.get_or_insert(format!("{name}: {reason}"));
     }
 

@@ -107,6 +107,24 @@ fn leaving_reads_out_keeps_everything_else() {
     assert_eq!(to_text(&without), to_text(&expected));
 }
 
+/// Each session guarantee may need another order of the same writes, so that all of
+/// them hold does not show a model that asks for them together.
+#[test]
+fn a_model_that_is_open_names_the_levels_around_it() {
+    let history = parse_text("A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)").expect("well-formed");
+    let asked = |name| {
+        let models = vec![Model::parse(name).expect("a model")];
+        let question = Question { models, anomalies: vec![] };
+        answer(&history, &Index::new(&history), &question, &Limits::NONE).valid
+    };
+    let open = "PRAM: it lies between the levels read-your-writes, monotonic-reads, \
+                monotonic-writes (satisfied) and causal (violated)";
+    assert_eq!(asked("PRAM"), Valid::Unknown(open.into()));
+    let open = "sequential: it is weaker than the level session-serializable (violated) and none \
+                of the others";
+    assert_eq!(asked("sequential"), Valid::Unknown(open.into()));
+}
+
 #[test]
 fn anomalies_are_absent_present_or_open() {
     let aborted = "A: w(x,1) aborted\nB: r(x,1)";

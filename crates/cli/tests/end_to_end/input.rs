@@ -86,6 +86,15 @@ fn a_missing_file_and_a_folder_without_logs_are_said() {
 }
 
 #[test]
+fn a_folder_of_one_file_is_that_file() {
+    let folder = Folder::with(&[]);
+    std::fs::create_dir(folder.path("hist-00000")).expect("a writable folder");
+    folder.write("hist-00000/history.txt", GOOD.as_bytes());
+    let run = folder.isolde("check hist-00000 -q -l causal");
+    assert_eq!(run, printed(0, "hist-00000\tcausal\tsatisfied\n"));
+}
+
+#[test]
 fn a_bad_file_among_good_ones_spoils_the_status_and_not_the_rest() {
     let folder = Folder::with(&[("good", GOOD), ("bad", "A: w(x,1) w(\n"), ("other", FRACTURED)]);
     let run = folder.isolde("check good bad other -q -l causal");

@@ -3,7 +3,7 @@
 use super::cobra::{INITIAL, MILLISECOND, UNIVERSAL};
 use super::registers::{self, Abilities, Losses, Numbers, Plan};
 use super::{Folder, WriteError};
-use crate::history::{History, KeyId, OpKind, TxnId};
+use crate::history::{ALWAYS, History, KeyId, OpKind, TxnId};
 use crate::value::{Datum, Value};
 use hashbrown::HashMap;
 use std::io::{BufWriter, Write};
@@ -14,21 +14,22 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
     let plan = registers::plan(history, abilities, &mut losses)?;
     registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     registers::refuse_unwritten(history, &plan)?;
+    registers::refuse_written_initial(history, &plan)?;
     let numbers = Numbers::new(history, &plan, &mut losses);
     let logs = Logs {
         history,
         writes: Writes::new(history, &plan),
         txn_ids: txn_ids(history, &mut losses),
-        timed: registers::all_timed(history, &plan),
+        timed: registers::writes_times(history, &plan, &mut losses)
+            && are_told_apart(history, &plan, &mut losses),
         plan,
         numbers,
     };
-    if history.has_times() {
-        losses.add(if logs.timed {
-            "times are rounded to milliseconds, and the end of a transaction is its client's next begin"
-        } else {
-            "times of transactions, because some have none"
-        });
+    if logs.timed {
+        losses.add(
+            "times are rounded to milliseconds, and the end of a transaction is its client's \
+             next begin",
+        );
     }
     losses.add("values are write ids");
     let width = history.session_count().to_string().len();
@@ -49,6 +50,24 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
         folder.create("T0.log")?;
     }
     Ok(losses.sentences())
+}
+
+/// Whether every begin was over when the commit was asked for, and every commit when
+/// the client began again: the format has no other times, so it would say so.
+fn are_told_apart(history: &History, plan: &Plan, losses: &mut Losses) -> bool {
+    let told_apart = history.sessions().all(|session| {
+        let mut earlier = ALWAYS;
+        history.txns_of(session).filter(|&txn| plan.is_kept(txn)).all(|txn| {
+            let times = history.txn_times(txn);
+            let follows = earlier <= times.begin.invoked;
+            earlier = times.commit.completed;
+            follows && times.begin.completed <= times.commit.invoked
+        })
+    });
+    if !told_apart {
+        losses.add("times of transactions, because begins and commits are not told apart");
+    }
+    told_apart
 }
 
 struct Logs<'h> {

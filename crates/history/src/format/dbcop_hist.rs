@@ -135,6 +135,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::refuse_written_initial(history, &plan)?;
     registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     let mut key_losses = Losses::default();
     let numbers = Numbers::new(history, &plan, &mut key_losses);

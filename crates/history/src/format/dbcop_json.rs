@@ -28,13 +28,29 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn detect(sample: &Sample<'_>) -> bool {
-    const BEGINNINGS: [&[u8]; 3] = [b"{\"params\":{", b"[[{\"events\":", b"[[{\"committed\":"];
+    const BEGINNINGS: [&[u8]; 3] = [b"[{\"events\":", b"[{\"committed\":", b"[]]"];
+    const UNDER: &[u8] = b"\"data\":";
     if sample.names.is_some() {
         return false;
     }
-    let head = json_stream::squeezed(sample.head, 1 << 10);
-    BEGINNINGS.iter().any(|start| head.starts_with(start))
-        || (head.starts_with(b"{") && memchr::memmem::find(&head, b"\"data\":[[{").is_some())
+    let head = json_stream::squeezed(sample.head, sample.head.len());
+    if head.starts_with(b"{") {
+        let data = memchr::memmem::find(&head, UNDER).map(|at| &head[at + UNDER.len()..]);
+        let first = data.and_then(first_session);
+        return head.starts_with(b"{\"params\":{")
+            || first.is_some_and(|it| it.starts_with(b"[{") || it.starts_with(b"[]]"));
+    }
+    let first = first_session(&head);
+    first.is_some_and(|it| BEGINNINGS.iter().any(|start| it.starts_with(start)))
+}
+
+/// The sessions of an array from the first on that has a transaction, or the last.
+fn first_session(sessions: &[u8]) -> Option<&[u8]> {
+    let mut rest = sessions.strip_prefix(b"[")?;
+    while let Some(after) = rest.strip_prefix(b"[],") {
+        rest = after;
+    }
+    Some(rest)
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
@@ -197,6 +213,7 @@ fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String>, WriteErr
     let mut losses = Losses::default();
     let abilities = Abilities { aborted: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
+    registers::refuse_written_initial(history, &plan)?;
     registers::note_initial(history, &plan, Datum::Nil, &mut losses);
     let numbers = Numbers::new(history, &plan, &mut losses);
     let mut out = BufWriter::with_capacity(1 << 16, out);

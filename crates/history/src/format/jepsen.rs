@@ -414,10 +414,12 @@ impl<'b> Assembly<'b> {
     }
 
     fn remark_timeout(&mut self, view: View<'_>) {
-        if view.error().is_nil() {
+        // Some clients put a keyword that says why in the place of the value.
+        let told = if view.error().is_nil() { view.value() } else { view.error() };
+        let error = told.notation();
+        if told.is_nil() || (view.error().is_nil() && !error.starts_with(':')) {
             return;
         }
-        let error = view.error().notation();
         let lower = error.to_lowercase();
         // A refused connection is a certain failure: nothing was sent.
         let is_uncertain = ["timeout", "timed-out", "timed out", "unknown", "connection"]

@@ -121,6 +121,7 @@ impl Parser<'_> {
             number_lines(batch, self.source.line());
             self.closer = closer;
             self.source.consume(done);
+            self.step_over_blanks();
             if !batch.records.is_empty() {
                 return Ok(true);
             }
@@ -136,6 +137,13 @@ impl Parser<'_> {
             self.source.fill_to(wanted)?;
             ends = self.source.window().len() < wanted;
         }
+    }
+
+    /// Moves on to where the next form begins, which is the place that messages name.
+    fn step_over_blanks(&mut self) {
+        let is_blank = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
+        let count = self.source.window().iter().take_while(is_blank).count();
+        self.source.consume(count);
     }
 
     fn malformed(&self, at: usize, expected: &str) -> ReadError {
@@ -164,8 +172,12 @@ impl Parser<'_> {
             Some(_) if self.source.window().trim_ascii().is_empty() => "a record or `)`",
             _ => "the rest of this form",
         };
-        let place = self.source.place();
-        ReadError::expected(self.source.name(), place, expected, b"")
+        // A comment or discarded form may stand before the one that is cut.
+        let window = self.source.window();
+        let mut scanner = Scanner::new(window, true);
+        let before = if scanner.blank().is_ok() { &window[..scanner.at()] } else { &[][..] };
+        let line = self.source.line() + memchr::memchr_iter(b'\n', before).count() as u64;
+        ReadError::expected(self.source.name(), Place::Line(line), expected, b"")
             .hint("the file seems to be cut off")
     }
 }

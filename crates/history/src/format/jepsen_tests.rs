@@ -248,7 +248,9 @@ fn mistakes_of_harnesses_are_remarked() {
          {:index 4 :time 4 :type :fail :process 0 :f :txn :error :timed-out}
          {:index 5 :time 5 :type :ok :process 0 :f :txn :value [[:w 1 4]]}
          {:index 6 :time 6 :type :invoke :process 1 :f :txn :value [[:w 1 5]]}
-         {:index 7 :time 6 :type :fail :process 1 :f :txn :error \"Connection refused\"}",
+         {:index 7 :time 6 :type :fail :process 1 :f :txn :error \"Connection refused\"}
+         {:index 8 :time 7 :type :invoke :process 1 :f :txn :value [[:w 1 6]]}
+         {:index 9 :time 8 :type :fail :process 1 :f :txn :value :timed-out}",
     )
     .expect("read");
     assert_eq!(
@@ -259,6 +261,7 @@ fn mistakes_of_harnesses_are_remarked() {
             "4 reused-process",
             "5 fail-after-timeout",
             "6 completion-without-invocation",
+            "10 fail-after-timeout",
         ]
     );
 }
@@ -306,6 +309,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "jepsen-edn",
         "{:type :ok :value [1",
         "line 1: expected the rest of this form, found the end of the file (the file seems to be cut off)",
+    ),
+    (
+        "jepsen-edn",
+        "{:type :ok}\n\n; cut\n{:type :ok :value [1",
+        "line 4: expected the rest of this form, found the end of the file (the file seems to be cut off)",
     ),
     (
         "jepsen-edn",

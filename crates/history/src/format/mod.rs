@@ -27,6 +27,7 @@ mod jepsen_txt;
 mod jepsen_value;
 mod jepsen_write;
 mod json_stream;
+mod likeliest;
 mod names;
 mod notation;
 mod number_list;
@@ -55,8 +56,7 @@ use crate::error::{Place, ReadError};
 use crate::history::History;
 use crate::source::Source;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What a format is and can do.
 pub struct Format {
@@ -138,14 +138,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn stop_when(&mut self, refused: &Arc<AtomicBool>) {
+    fn sources(&mut self) -> &mut [Source<'a>] {
         match self {
-            Input::File(source) => source.stop_when(Arc::clone(refused)),
-            Input::Directory { files, .. } => {
-                for file in files {
-                    file.stop_when(Arc::clone(refused));
-                }
-            }
+            Input::File(source) => std::slice::from_mut(source),
+            Input::Directory { files, .. } => files,
         }
     }
 
@@ -246,7 +242,12 @@ pub fn read(
 ) -> Result<History, ReadError> {
     let name = input.name().to_owned();
     let mut builder = HistoryBuilder::with_memory_max(options.memory_max);
-    input.stop_when(&builder.refusal());
+    for source in input.sources() {
+        source.stop_when(builder.refusal());
+        if let Some(bytes) = options.memory_max {
+            source.bound_memory(bytes);
+        }
+    }
     let result = (format.read)(input, &mut builder);
     // What the reader says about a source cut short is not what is wrong with it.
     if !builder.refusal().load(Ordering::Relaxed) {
@@ -273,8 +274,10 @@ pub fn read_detected(
     mut input: Input<'_>,
     options: ReadOptions,
 ) -> Result<(History, &'static Format), ReadError> {
-    let format = detect_input(&mut input)?;
-    Ok((read(format, input, options)?, format))
+    match detect_input(&mut input)? {
+        Some(format) => Ok((read(format, input, options)?, format)),
+        None => Err(unrecognised(input, options)),
+    }
 }
 
 /// Parses a history in the native text format, as tests and documentation write it.
@@ -293,54 +296,81 @@ pub fn to_text(history: &History) -> String {
 
 const SAMPLE_BYTES: usize = 1 << 16;
 
-fn detect_input(input: &mut Input<'_>) -> Result<&'static Format, ReadError> {
-    let name = input.name().to_owned();
-    let found = match input {
-        Input::File(source) => {
-            source.fill_to(SAMPLE_BYTES)?;
-            if source.window().trim_ascii().is_empty() {
-                return Err(ReadError::new(&name, "expected a history, found an empty file"));
-            }
-            let head = &source.window()[..source.window().len().min(SAMPLE_BYTES)];
-            detect(&Sample { names: None, head })
+fn detect_input(input: &mut Input<'_>) -> Result<Option<&'static Format>, ReadError> {
+    if let Input::File(source) = input {
+        source.fill_to(SAMPLE_BYTES)?;
+        if source.window().trim_ascii().is_empty() {
+            return Err(ReadError::new(source.name(), "expected a history, found an empty file"));
         }
+    }
+    with_sample(input, detect)
+}
+
+/// What `look` finds in the beginning of a source.
+fn with_sample<T>(
+    input: &mut Input<'_>,
+    look: impl FnOnce(&Sample<'_>) -> T,
+) -> Result<T, ReadError> {
+    let (names, source) = match input {
+        Input::File(source) => (None, Some(source)),
         Input::Directory { files, .. } => {
             let names: Vec<String> = files.iter().map(|file| base_name(file.name())).collect();
             let log = names.iter().position(|name| name.rsplit('.').next() == Some("log"));
-            let head = match log {
-                Some(index) => {
-                    files[index].fill_to(SAMPLE_BYTES)?;
-                    let window = files[index].window();
-                    &window[..window.len().min(SAMPLE_BYTES)]
-                }
-                None => &[],
-            };
-            detect(&Sample { names: Some(&names), head })
+            (Some(names), log.map(|index| &mut files[index]))
         }
     };
-    found.ok_or_else(|| {
-        let (what, hint) = match input {
-            Input::File(source) if source.window().starts_with(JEPSEN_FILE) => {
+    let head: &[u8] = match source {
+        Some(source) => {
+            source.fill_to(SAMPLE_BYTES)?;
+            &source.window()[..source.window().len().min(SAMPLE_BYTES)]
+        }
+        None => &[],
+    };
+    Ok(look(&Sample { names: names.as_deref(), head }))
+}
+
+/// The error of a source that looks like no format: what the reader of the likeliest
+/// one says of it, which tells more than that it is none.
+fn unrecognised(mut input: Input<'_>, options: ReadOptions) -> ReadError {
+    let name = input.name().to_owned();
+    let unknown = match &input {
+        Input::File(source) => {
+            if source.window().starts_with(JEPSEN_FILE) {
                 let found = "expected a history, found Jepsen's binary test file";
                 return ReadError::new(&name, found)
                     .hint("the history of the test is `history.edn` in the same directory");
             }
-            Input::File(source) => {
-                if let Some(error) = damaged_start(&name, source.window()) {
-                    return error;
-                }
-                ("a history in a known format", "name it with --from; see `isolde formats`")
+            if let Some(error) = damaged_start(&name, source.window()) {
+                return error;
             }
-            Input::Directory { .. } => {
-                ("a directory of client logs", "for several histories name their files instead")
-            }
-        };
-        let found = match input {
-            Input::File(source) => crate::error::excerpt(source.window()),
-            Input::Directory { files, .. } => format!("{} files that are none", files.len()),
-        };
-        ReadError::new(&name, format!("expected {what}, found {found}")).hint(hint)
-    })
+            let found = crate::error::excerpt(source.window());
+            ReadError::new(&name, format!("expected a history in a known format, found {found}"))
+                .hint("name it with --from; see `isolde formats`")
+        }
+        Input::Directory { files, .. } => {
+            let found = match files.len() {
+                0 => "no files in it".to_owned(),
+                1 => "one file that is none".to_owned(),
+                count => format!("{count} files that are none"),
+            };
+            ReadError::new(&name, format!("expected a directory of client logs, found {found}"))
+                .hint("for several histories name their files instead")
+        }
+    };
+    let likeliest = match with_sample(&mut input, likeliest::likeliest) {
+        Ok(Some(name)) => by_name(name).expect("likeliest formats are rows of the table"),
+        Ok(None) => return unknown,
+        Err(error) => return error,
+    };
+    match read(likeliest, input, options) {
+        Ok(_) => unknown.hint(format!("--from {} reads it", likeliest.name)),
+        Err(mut error) => {
+            error.hint.get_or_insert_with(|| {
+                format!("taken for {}; name another format with --from", likeliest.name)
+            });
+            error
+        }
+    }
 }
 
 /// The error of a file whose lines but the first are of a known format.

@@ -4,6 +4,7 @@ use super::{Input, binary};
 use crate::error::ReadError;
 use crate::source::Source;
 use memmap2::Mmap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 pub type OpenError = ReadError;
 
 /// Opens a file or directory, or standard input for `-`. Compressed files
-/// (`gzip`, `zstd`) are recognised by their first bytes, whatever their name.
+/// (`gzip`, `zstd`) are recognised by their first bytes, whatever their name. A
+/// directory that holds nothing but one file stands for it, if that is no client's log.
 pub fn open(path: &Path) -> Result<Input<'static>, OpenError> {
     let name = path.display().to_string();
     if name == "-" {
@@ -26,6 +28,12 @@ pub fn open(path: &Path) -> Result<Input<'static>, OpenError> {
             if entry.is_file() {
                 paths.push(entry);
             }
+        }
+        // Recorders put each history in a folder of its own.
+        if let [only] = paths.as_slice()
+            && only.extension() != Some(OsStr::new("log"))
+        {
+            return open(only);
         }
         paths.sort();
         let files = paths

@@ -66,7 +66,8 @@ impl Plan {
 /// Decides what is written, refusing what no register format can say.
 ///
 /// An unknown transaction is written as a committed one if its writes were seen,
-/// and left out otherwise: that is what its outcome means.
+/// and left out otherwise: that is what its outcome means. Where another writer may
+/// be the one that was seen, it is neither, and the history is refused.
 pub(super) fn plan(
     history: &History,
     abilities: Abilities,
@@ -77,7 +78,7 @@ pub(super) fn plan(
             refuse(history, abilities, txn, history.op(op), || history.predicate(op))?;
         }
     }
-    let observed = observed_unknowns(history);
+    let observed = observed_unknowns(history)?;
     let kept: Vec<bool> = history
         .txns()
         .map(|txn| match history.outcome(txn) {
@@ -166,32 +167,82 @@ fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: 
 }
 
 /// Unknown transactions that a committed one read from, directly or through others.
-fn observed_unknowns(history: &History) -> HashSet<TxnId> {
-    let mut writers: HashMap<(KeyId, Value), Vec<TxnId>> = HashMap::new();
-    let unknown = |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown;
-    for txn in history.txns().filter(unknown) {
-        for op in history.ops_of(txn).map(|op| history.op(op)) {
-            if op.kind.is_write() {
-                writers.entry((op.key, op.value)).or_default().push(txn);
-            }
-        }
-    }
+fn observed_unknowns(history: &History) -> Result<HashSet<TxnId>, WriteError> {
     let mut observed = HashSet::new();
+    let writers = writers_of_unknowns(history);
     if writers.is_empty() {
-        return observed;
+        return Ok(observed);
     }
+    let is_unknown = |txn: TxnId| history.outcome(txn) == Outcome::Unknown;
     let committed = |txn: &TxnId| history.outcome(*txn) == Outcome::Committed;
     let mut readers: Vec<TxnId> = history.txns().filter(committed).collect();
+    let mut ambiguous = Vec::new();
     while let Some(reader) = readers.pop() {
         for (key, value) in seen_by(history, reader) {
-            for &writer in writers.get(&(key, value)).into_iter().flatten() {
-                if observed.insert(writer) {
-                    readers.push(writer);
+            match writers.get(&(key, value)).map(Vec::as_slice) {
+                None => {}
+                Some(&[writer]) if value != history.initial(key) => {
+                    readers.extend(observed.insert(writer).then_some(writer));
                 }
+                Some(_) => ambiguous.push((reader, key, value)),
             }
         }
     }
-    observed
+    for (reader, key, value) in ambiguous {
+        let open = |writer: &&TxnId| is_unknown(**writer) && !observed.contains(*writer);
+        if let Some(&writer) = writers[&(key, value)].iter().find(open) {
+            let why = format!(
+                "that may be of transaction {}, whose outcome is unknown, or of another: \
+                 this format cannot leave it open",
+                history.txn_name(writer)
+            );
+            return Err(inexpressible_read(history, reader, (key, value), &why));
+        }
+    }
+    Ok(observed)
+}
+
+/// Who wrote the values that transactions of unknown outcome wrote.
+fn writers_of_unknowns(history: &History) -> HashMap<(KeyId, Value), Vec<TxnId>> {
+    let mut writers: HashMap<(KeyId, Value), Vec<TxnId>> = HashMap::new();
+    let (unknown, others): (Vec<TxnId>, Vec<TxnId>) =
+        history.txns().partition(|&txn| history.outcome(txn) == Outcome::Unknown);
+    for txn in unknown {
+        for version in written_by(history, txn) {
+            let writers = writers.entry(version).or_default();
+            if writers.last() != Some(&txn) {
+                writers.push(txn);
+            }
+        }
+    }
+    if writers.is_empty() {
+        return writers;
+    }
+    for txn in others {
+        for version in written_by(history, txn) {
+            if let Some(writers) = writers.get_mut(&version) {
+                writers.push(txn);
+            }
+        }
+    }
+    writers
+}
+
+/// Keys and values that a transaction wrote.
+fn written_by(history: &History, txn: TxnId) -> impl Iterator<Item = (KeyId, Value)> {
+    let ops = history.ops_of(txn).map(|op| history.op(op));
+    ops.filter(|op| op.kind.is_write()).map(|op| (op.key, op.value))
+}
+
+fn inexpressible_read(
+    history: &History,
+    reader: TxnId,
+    (key, value): (KeyId, Value),
+    why: &str,
+) -> WriteError {
+    let (name, key) = (history.txn_name(reader), history.datum(history.key_name(key)));
+    let value = history.datum(value);
+    WriteError::Inexpressible(format!("transaction {name} read {value} of key {key}, {why}"))
 }
 
 /// Keys and values that a transaction saw.
@@ -211,37 +262,74 @@ fn seen_by(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
     seen
 }
 
-/// Refuses reads of values that no written transaction wrote, for formats in which
-/// they would come back as something else.
+/// Refuses reads of values that no written transaction wrote, or that one wrote that
+/// is left out, for formats in which they would come back as something else.
 pub(super) fn refuse_unwritten(history: &History, plan: &Plan) -> Result<(), WriteError> {
-    let written: HashSet<(KeyId, Value)> =
-        plan.ops(history).filter(|op| op.kind.is_write()).map(|op| (op.key, op.value)).collect();
-    for txn in plan.txns(history) {
-        for (key, value) in seen_by(history, txn) {
-            if value == Value::UNKNOWN
-                || value == history.initial(key)
-                || written.contains(&(key, value))
-            {
+    let (kept, left_out): (Vec<TxnId>, Vec<TxnId>) =
+        history.txns().partition(|&txn| plan.is_kept(txn));
+    let versions = |txns: &[TxnId]| -> HashSet<(KeyId, Value)> {
+        txns.iter().flat_map(|&txn| written_by(history, txn)).collect()
+    };
+    let (written, missing) = (versions(&kept), versions(&left_out));
+    for txn in kept {
+        for version @ (key, value) in seen_by(history, txn) {
+            if value == Value::UNKNOWN {
                 continue;
             }
-            let (name, key) = (history.txn_name(txn), history.datum(history.key_name(key)));
-            let value = history.datum(value);
-            return Err(WriteError::Inexpressible(format!(
-                "transaction {name} read {value} of key {key}, which no committed transaction \
-                 wrote: this format would take it for something else"
-            )));
+            let why = if value != history.initial(key) && !written.contains(&version) {
+                "which no committed transaction wrote: this format would take it for something else"
+            } else if missing.contains(&version) {
+                "which an aborted transaction wrote, too: this format cannot say that it may be \
+                 its value"
+            } else {
+                continue;
+            };
+            return Err(inexpressible_read(history, txn, version, why));
         }
     }
     Ok(())
 }
 
-/// Whether every written transaction has a beginning and an end in time.
-pub(super) fn all_timed(history: &History, plan: &Plan) -> bool {
-    history.has_times()
-        && plan.txns(history).all(|txn| {
-            let whole = history.txn_interval(txn);
-            whole.invoked != ALWAYS && whole.completed != NEVER
-        })
+/// Refuses reads of initial values that were also written, for formats in which the
+/// initial state is no value: a read names either that state or a write.
+pub(super) fn refuse_written_initial(history: &History, plan: &Plan) -> Result<(), WriteError> {
+    let is_initial = |&(key, value): &(KeyId, Value)| value == history.initial(key);
+    let written: HashSet<(KeyId, Value)> =
+        plan.txns(history).flat_map(|txn| written_by(history, txn)).filter(is_initial).collect();
+    if written.is_empty() {
+        return Ok(());
+    }
+    for txn in plan.txns(history) {
+        for version in seen_by(history, txn) {
+            if written.contains(&version) {
+                let why = "which it had at first and which was written, too: this format cannot \
+                           say that it may be either";
+                return Err(inexpressible_read(history, txn, version, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether times of transactions are written, and why not. Each must have a beginning
+/// and an end: one of unknown outcome that is written as committed has none, as it may
+/// have taken effect long after its client gave up.
+pub(super) fn writes_times(history: &History, plan: &Plan, losses: &mut Losses) -> bool {
+    if !history.has_times() {
+        return false;
+    }
+    if plan.txns(history).any(|txn| history.outcome(txn) == Outcome::Unknown) {
+        losses.add("times of transactions, because one of unknown outcome has no end");
+        return false;
+    }
+    let timed = plan.txns(history).all(|txn| {
+        let whole = history.txn_interval(txn);
+        whole.invoked != ALWAYS && whole.completed != NEVER
+    });
+    if !timed {
+        losses.add("times of transactions, because some have none");
+    }
+    timed
 }
 
 /// Keys and values as natural numbers, the initial value of every key as 0.

@@ -14,10 +14,7 @@ pub(super) fn write(history: &History, folder: &mut dyn Folder) -> Result<Vec<St
     let abilities = Abilities { ranges: true, times: true, ..Abilities::default() };
     let plan = registers::plan(history, abilities, &mut losses)?;
     registers::refuse_unwritten(history, &plan)?;
-    let timed = registers::all_timed(history, &plan);
-    if history.has_times() && !timed {
-        losses.add("times of transactions, because some have none");
-    }
+    let timed = registers::writes_times(history, &plan, &mut losses);
     let names = Names::new(history, &plan, &mut losses)?;
     let mut logs = Logs { history, tombstones: tombstones(history, &plan), names, timed, losses };
     logs.initial(folder)?;
@@ -65,7 +62,7 @@ impl Logs<'_> {
         let history = self.history;
         let writes: Vec<Json> = history
             .keys()
-            .filter(|&key| history.initial(key) != Value::NIL)
+            .filter(|&key| history.initial(key) != Value::NIL || self.names.has_nil())
             .map(|key| {
                 let value = self.names.value(history.initial(key));
                 json!(["w", self.names.key(key), value, true])
@@ -176,7 +173,8 @@ fn replaces(seen: Op, written: Op) -> bool {
 struct Names<'h> {
     history: &'h History,
     keys_numbered: bool,
-    /// Numbers of values, where some are neither integers nor text.
+    /// Numbers of values, where some are neither integers nor text. Nil has one if it
+    /// was written, and then it is no missing row: it is the value of rows that are there.
     values: Option<HashMap<Value, u64>>,
 }
 
@@ -184,8 +182,8 @@ impl<'h> Names<'h> {
     fn new(history: &'h History, plan: &Plan, losses: &mut Losses) -> Result<Self, WriteError> {
         let keys_numbered =
             history.keys().any(|key| plain(history, history.key_name(key)).is_none());
+        let ranges = history.op_kinds().contains(&OpKind::PredicateRead);
         if keys_numbered {
-            let ranges = history.op_kinds().contains(&OpKind::PredicateRead);
             if ranges {
                 return Err(WriteError::Inexpressible(
                     "keys that are neither integers nor text cannot be in the ranges \
@@ -195,24 +193,39 @@ impl<'h> Names<'h> {
             }
             losses.add("keys are numbered from 0");
         }
+        let ops: Vec<Op> = plan
+            .txns(history)
+            .flat_map(|txn| history.ops_of(txn))
+            .map(|op| history.op(op))
+            .filter(|op| op.kind.has_key() && op.value != Value::UNKNOWN)
+            .collect();
+        let nil_written = ops.iter().any(|op| op.kind.is_write() && op.value == Value::NIL);
+        if nil_written && ranges {
+            return Err(WriteError::Inexpressible(
+                "nil was written, and this format cannot tell it from missing rows of ranges"
+                    .into(),
+            ));
+        }
         let mut values = HashMap::new();
         let mut all_plain = true;
-        for txn in plan.txns(history) {
-            for op in history.ops_of(txn).map(|op| history.op(op)) {
-                if op.kind.has_key() {
-                    let next = values.len() as u64 + 1;
-                    values.entry(op.value).or_insert(next);
-                    let written = op.kind.is_write() || op.value != Value::NIL;
-                    all_plain &= !written
-                        || op.value == Value::UNKNOWN
-                        || plain(history, op.value).is_some();
-                }
-            }
+        for op in ops.iter().filter(|op| nil_written || op.value != Value::NIL) {
+            let next = values.len() as u64 + 1;
+            values.entry(op.value).or_insert(next);
+            all_plain &= plain(history, op.value).is_some();
         }
         if !all_plain {
+            // Initial values are written too.
+            for key in history.keys().filter(|&key| history.initial(key) != Value::NIL) {
+                let next = values.len() as u64 + 1;
+                values.entry(history.initial(key)).or_insert(next);
+            }
             losses.add("values are numbered from 1");
         }
         Ok(Names { history, keys_numbered, values: (!all_plain).then_some(values) })
+    }
+
+    fn has_nil(&self) -> bool {
+        self.values.as_ref().is_some_and(|numbers| numbers.contains_key(&Value::NIL))
     }
 
     fn key(&self, key: KeyId) -> Json {
