@@ -78,10 +78,13 @@ fn available_memory() -> Option<usize> {
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("expected a time such as 30s, 5m, 2h or 500ms, found `{text}`");
+    let wrong = || format!("expected a time such as 30s, 5m, 2h, 500ms or 3us, found `{text}`");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
     let milliseconds: u64 = match &text[digits..] {
+        "" if number == 0 => return Ok(Duration::ZERO),
+        "ns" => return Ok(Duration::from_nanos(number)),
+        "us" | "µs" => return Ok(Duration::from_micros(number)),
         "ms" => 1,
         "s" => 1000,
         "m" => 60_000,
@@ -93,12 +96,20 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// A time as [`parse_duration`] takes it, in its largest unit.
 pub(crate) fn typed(duration: Duration) -> String {
-    let milliseconds = duration.as_millis();
-    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+    const MILLISECOND: u128 = 1_000_000;
+    let nanoseconds = duration.as_nanos();
+    let units = [
+        ("h", 3_600_000 * MILLISECOND),
+        ("m", 60_000 * MILLISECOND),
+        ("s", 1000 * MILLISECOND),
+        ("ms", MILLISECOND),
+        ("us", 1000),
+        ("ns", 1),
+    ];
     let whole =
-        units.into_iter().find(|unit| milliseconds.is_multiple_of(unit.1) && milliseconds > 0);
-    let (name, length) = whole.unwrap_or(("ms", 1));
-    format!("{}{name}", milliseconds / length)
+        units.into_iter().find(|unit| nanoseconds.is_multiple_of(unit.1) && nanoseconds > 0);
+    let (name, length) = whole.unwrap_or(("ms", MILLISECOND));
+    format!("{}{name}", nanoseconds / length)
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -109,7 +120,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
 }
 
 fn parse_size(text: &str) -> Result<usize, String> {
-    let wrong = || format!("expected a size such as 4G, 500M or 100K, found `{text}`");
+    let wrong = || format!("expected a size such as 1T, 4G, 500M or 100K, found `{text}`");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let number: usize = text[..digits].parse().map_err(|_| wrong())?;
     let unit: usize = match text[digits..].to_ascii_uppercase().as_str() {
@@ -117,6 +128,7 @@ fn parse_size(text: &str) -> Result<usize, String> {
         "K" | "KB" | "KIB" => 1 << 10,
         "M" | "MB" | "MIB" => 1 << 20,
         "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
         _ => return Err(wrong()),
     };
     number.checked_mul(unit).ok_or_else(wrong)
@@ -130,14 +142,25 @@ mod tests {
     fn times_and_sizes_need_a_number_and_a_known_unit() {
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(parse_duration("3us"), parse_duration("3µs"));
+        assert_eq!(parse_duration("3ns"), Ok(Duration::from_nanos(3)));
+        assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_size("1T"), Ok(1 << 40));
         assert_eq!(parse_size("4G"), Ok(4 << 30));
         assert_eq!(parse_size("12"), Ok(12));
         for wrong in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "18446744073709551615h"]
         {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "G", "4T", "99999999999999999999", "18446744073709551615G"] {
+        for wrong in ["", "G", "4P", "99999999999999999999", "18446744073709551615G"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_typed_as_it_is_read() {
+        for text in ["2h", "90m", "30s", "500ms", "3us", "1500ns", "0ms"] {
+            assert_eq!(parse_duration(text).map(typed), Ok(text.to_owned()));
         }
     }
 }
