@@ -126,12 +126,7 @@ pub fn check(
     let mut levels = levels.to_vec();
     levels.sort_unstable();
     levels.dedup();
-    let mut check = Check::new(history, index, limits);
-    // Stronger levels have the larger ids, as far as they can be compared.
-    for &level in levels.iter().rev() {
-        let _ = check.decide(level);
-    }
-    levels.iter().map(|&level| (level, check.decide(level))).collect()
+    Check::new(history, index, limits).decide_all(&levels)
 }
 
 impl<'a> Check<'a> {
@@ -179,6 +174,15 @@ impl<'a> Check<'a> {
     /// Anomalies that reading alone shows, whatever level is asked for.
     pub fn found(&self) -> &[Anomaly] {
         &self.found
+    }
+
+    /// Decides levels that are in the order of [`Level`].
+    pub fn decide_all(&mut self, levels: &[Level]) -> Vec<(Level, Verdict)> {
+        // Stronger levels have the larger ids, as far as they can be compared.
+        for &level in levels.iter().rev() {
+            let _ = self.decide(level);
+        }
+        levels.iter().map(|&level| (level, self.decide(level))).collect()
     }
 
     /// Decides one level, using what was decided before.
@@ -427,13 +431,18 @@ impl<'a> Check<'a> {
         if let Some(verdict) = decided.filter(|it| !matches!(it, Verdict::Unknown(_))) {
             return verdict;
         }
-        match reference::decide(self.history, level) {
+        match self.by_all_orders(level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(_) => {
                 Verdict::Unknown(Unknown::Unsupported(REPEATED_ELEMENT.into()))
             }
         }
+    }
+
+    /// What the definition says, tried in all orders.
+    fn by_all_orders(&self, level: Level) -> Reference {
+        reference::decide_with_drift(self.history, level, self.options.clock_drift)
     }
 
     /// Levels without a rule: a violated weaker level settles them, and small
@@ -457,7 +466,7 @@ impl<'a> Check<'a> {
                 return verdict;
             }
         }
-        match reference::decide(self.history, level) {
+        match self.by_all_orders(level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(reason) => {

@@ -123,6 +123,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.certificate.is_some() {
         refuse_certificate(arguments)?;
     }
+    if arguments.engine == Engine::Reference
+        && arguments.without.iter().any(|source| *source != Source::Given)
+    {
+        let message = "the definitions use all there is: expected --engine reference without \
+                       --without lists or read-modify-write";
+        return Err(Failure::Usage(message.into()));
+    }
     refuse_forms_of_one(arguments)?;
     refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
@@ -337,7 +344,7 @@ fn checked(
     };
     let mut decided = match arguments.engine {
         Engine::Fast | Engine::Cadical => decide(&mut check, &levels, tell),
-        Engine::Reference => by_definition(&history, &levels),
+        Engine::Reference => by_definition(&history, &levels, options(arguments)),
     };
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
@@ -425,10 +432,10 @@ pub(crate) fn decide(
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
 }
 
-fn by_definition(history: &History, levels: &[Level]) -> Vec<Decided> {
+fn by_definition(history: &History, levels: &[Level], options: Options) -> Vec<Decided> {
     let decide = |&level: &Level| {
         let start = Instant::now();
-        let verdict = match reference::decide(history, level) {
+        let verdict = match reference::decide_with_drift(history, level, options.clock_drift) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(reason) => Verdict::Unknown(Unknown::Unsupported(reason)),
