@@ -97,6 +97,9 @@ pub struct Check<'a> {
 /// snapshot isolation does not hold.
 const STRONGER_FIRST_TXNS: usize = 512;
 
+/// Why a level of one commit order stays open where lists are left out.
+const WITHOUT_LISTS: &str = "this level is decided only with the order that lists show";
+
 /// Levels that are decided for histories of any size.
 pub fn decided_levels() -> Vec<Level> {
     let mut levels: Vec<Level> =
@@ -401,7 +404,16 @@ impl<'a> Check<'a> {
         Verdict::Unknown(Unknown::Unsupported(reason.into()))
     }
 
+    /// Rules and definitions take the order of lists for granted. Where it is left out they
+    /// would answer another question than the strong levels, and the lattice would not hold.
+    fn is_without_lists(&self) -> bool {
+        !self.options.sources.lists && self.history.op_kinds().contains(&OpKind::ReadList)
+    }
+
     fn follow(&self, rule: &Rule) -> Verdict {
+        if self.is_without_lists() {
+            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+        }
         if rule.candidates == Candidates::Any && self.index.has_lesser_candidates() {
             let index = Index::choosing(self.history, Candidates::Any, &[]);
             return self.follow_in(rule, &index);
@@ -448,6 +460,9 @@ impl<'a> Check<'a> {
     /// Levels without a rule: a violated weaker level settles them, and small
     /// histories are decided by the definition.
     fn by_definition(&mut self, level: Level) -> Verdict {
+        if self.is_without_lists() {
+            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+        }
         let weaker = level.weaker_than();
         let facts = Facts::new(self.history, self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every

@@ -88,7 +88,7 @@ enum Engine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Source {
+pub(crate) enum Source {
     ReadModifyWrite,
     Lists,
     Given,
@@ -268,14 +268,19 @@ pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
     Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
 }
 
+/// All sources of order but these.
+pub(crate) fn sources(without: &[Source]) -> Sources {
+    let uses = |source| !without.contains(&source);
+    Sources {
+        read_modify_write: uses(Source::ReadModifyWrite),
+        lists: uses(Source::Lists),
+        given: uses(Source::Given),
+    }
+}
+
 fn options(arguments: &Arguments) -> Options {
-    let uses = |source| !arguments.without.contains(&source);
     Options {
-        sources: Sources {
-            read_modify_write: uses(Source::ReadModifyWrite),
-            lists: uses(Source::Lists),
-            given: uses(Source::Given),
-        },
+        sources: sources(&arguments.without),
         clock_drift: options_with(arguments.clock_drift).clock_drift,
         saturate: match arguments.saturate {
             SaturateWhen::First => Saturate::First,
@@ -467,7 +472,8 @@ fn rendered(
 
 fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
-    let gate = arguments.levels.is_empty().then(|| gate(report, file)).flatten();
+    let asked = asked(arguments);
+    let gate = arguments.levels.is_empty().then(|| gate(report, file, &asked)).flatten();
     let text = to_text(report, detail, gate.as_deref());
     if arguments.quiet || report.weakest_violated.is_empty() {
         return text;
@@ -475,17 +481,27 @@ fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     let levels: Vec<String> =
         arguments.levels.iter().map(|level| format!(" --level {level}")).collect();
     let file = for_a_shell(&file.display().to_string());
-    format!("{text}why: isolde explain {file}{}\n", levels.concat())
+    format!("{text}why: isolde explain {file}{}{asked}\n", levels.concat())
+}
+
+/// The options without which a command would ask something else.
+fn asked(arguments: &Arguments) -> String {
+    let drift = arguments.clock_drift.filter(|drift| !drift.is_zero());
+    let drift = drift.map(|drift| format!(" --clock-drift {}", limits::typed(drift)));
+    let sources = arguments.without.iter().filter_map(ValueEnum::to_possible_value);
+    let without = sources.map(|source| format!(" --without {}", source.get_name()));
+    drift.into_iter().chain(without).collect()
 }
 
 /// The command that fails once what holds now no longer holds.
-fn gate(report: &Report, file: &Path) -> Option<String> {
+fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
     if report.strongest.is_empty() {
         return None;
     }
     let levels: Vec<String> =
         report.strongest.iter().map(|level| format!("--level {level}")).collect();
-    Some(format!("isolde check {} {}", for_a_shell(&file.display().to_string()), levels.join(" ")))
+    let file = for_a_shell(&file.display().to_string());
+    Some(format!("isolde check {file} {}{asked}", levels.join(" ")))
 }
 
 /// A word that a shell takes as it is, with nothing in it that a terminal obeys.

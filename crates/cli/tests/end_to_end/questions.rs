@@ -36,3 +36,46 @@ fn the_definitions_refuse_to_do_without_a_source() {
     let run = folder.isolde("check back.hist --engine reference --without lists");
     assert_eq!(run, refused(message));
 }
+
+/// Two lists of which one shows the appends in one order and one in the other.
+const OPPOSITE: &str = "A: a(x,1) a(y,1)\nB: a(x,2) a(y,2)\nC: r(x,[1 2])\nD: r(y,[2 1])\n";
+
+#[test]
+fn what_was_left_out_is_told_with_the_answer() {
+    let folder = Folder::with(&[("lists.hist", OPPOSITE)]);
+    let run = folder.isolde("check lists.hist --without lists");
+    let note = "\nnote: the order in which lists show their elements was left out: a level that is \
+                satisfied is only not refuted by what remains (without-lists)\n";
+    assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
+    let gate = "gate: isolde check lists.hist --level session-serializable --without lists\n";
+    assert!(run.stdout.ends_with(gate), "{}", run.stdout);
+    let json = folder.isolde("check lists.hist --format json --without lists --without given");
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let notes = json["notes"].as_array().expect("a list of notes");
+    let names: Vec<&str> = notes.iter().filter_map(|note| note["name"].as_str()).collect();
+    assert_eq!(names, ["without-lists", "without-given"]);
+    assert!(!folder.isolde("check lists.hist").stdout.contains("note:"));
+}
+
+#[test]
+fn the_reason_of_a_violation_is_asked_with_the_same_options() {
+    let skew = "A @1..2: w(x,1)\nB @900000..900001: r(x,nil)\nC: r(z,[1])\n";
+    let folder = Folder::with(&[("stale.hist", skew)]);
+    let run = folder.isolde("check stale.hist --level ru --without given --clock-drift 5us");
+    let why = "why: isolde explain stale.hist --level read-uncommitted --clock-drift 5us --without \
+               given\n";
+    assert!(run.status == 1 && run.stdout.ends_with(why), "{}", run.stdout);
+    let explain = why.strip_prefix("why: isolde ").expect("a command").trim_end();
+    assert_eq!(folder.isolde(explain).status, 1);
+}
+
+#[test]
+fn without_lists_the_lattice_still_holds() {
+    let folder = Folder::with(&[("lists.hist", OPPOSITE)]);
+    let run = folder.isolde("check lists.hist -q -l ser -l rc -l ru --without lists");
+    let told = "lists.hist\tread-uncommitted\tsatisfied\nlists.hist\tread-committed\tsatisfied\n\
+                lists.hist\tserializable\tsatisfied\n";
+    assert_eq!((run.status, &*run.stdout), (0, told));
+    assert_eq!(folder.isolde("check lists.hist -q -l rc --without lists").status, 0);
+    assert_eq!(folder.isolde("check lists.hist -q -l rc").status, 1);
+}
