@@ -84,7 +84,7 @@ pub struct Check<'a> {
     found: Vec<Anomaly>,
     pub(crate) options: Options,
     shared: strong::Shared<'a>,
-    verdicts: Vec<(Level, Verdict)>,
+    pub(crate) verdicts: Vec<(Level, Verdict)>,
     /// Levels that wait for the verdict of another.
     deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
@@ -119,7 +119,8 @@ pub fn applicable_levels(history: &History) -> Vec<Level> {
     levels
 }
 
-/// Decides `levels`; the verdicts are in the order of [`Level`].
+/// Decides `levels`; the verdicts are in the order of [`Level`]. With a time limit,
+/// [`Check::decide_in_turns`] leaves less open.
 pub fn check(
     history: &History,
     index: &Index,

@@ -17,6 +17,7 @@ use isolde::{
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -314,12 +315,13 @@ fn checked(
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = with_evidence(file, arguments)?;
+    let levels = levels_of(arguments, Some(&history));
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
     let name = input::name(file);
-    let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
+    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let progress = Progress::default();
     let limits = Limits {
@@ -328,16 +330,9 @@ fn checked(
         observe: &|stage| progress.note(stage),
     };
     let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
-    let levels = levels_of(arguments, Some(&history));
     if arguments.verbose {
-        let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
-        say(&format!(
-            "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
-            seconds(start, read_at),
-            seconds(read_at, indexed_at),
-            history.memory() >> 20,
-            index.memory() >> 20,
-        ));
+        let read = (read_at - start, history.memory());
+        tell_reading(&name, read, (indexed_at - read_at, index.memory()));
     }
     let tell = |level: Level, verdict: &Verdict, seconds: f64| {
         if arguments.verbose {
@@ -348,7 +343,7 @@ fn checked(
         }
     };
     let mut decided = match arguments.engine {
-        Engine::Fast | Engine::Cadical => decide(&mut check, &levels, tell),
+        Engine::Fast | Engine::Cadical => decide_within(&mut check, &levels, &clock, tell),
         Engine::Reference => by_definition(&history, &levels, options(arguments)),
     };
     if let Some(path) = &arguments.certificate {
@@ -379,6 +374,17 @@ fn checked(
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
     Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
+}
+
+/// Tells how long reading and indexing took, and how many bytes they left.
+fn tell_reading(name: &str, read: (Duration, usize), indexed: (Duration, usize)) {
+    say(&format!(
+        "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
+        read.0.as_secs_f64(),
+        indexed.0.as_secs_f64(),
+        read.1 >> 20,
+        indexed.1 >> 20,
+    ));
 }
 
 /// Leaves the verdicts alone: nobody waits for the smallest explanation of one that is not
@@ -435,6 +441,30 @@ pub(crate) fn decide(
         tell(*level, &verdict, *seconds);
     }
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
+}
+
+/// The same, such that levels which wait have their turn if the time is limited.
+pub(crate) fn decide_within(
+    check: &mut Check<'_>,
+    levels: &[Level],
+    clock: &limits::Clock,
+    tell: impl Fn(Level, &Verdict, f64),
+) -> Vec<Decided> {
+    if !clock.has_deadline() {
+        return decide(check, levels, tell);
+    }
+    let mut seconds: HashMap<Level, f64> = HashMap::new();
+    let mut begun = Instant::now();
+    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), |level, verdict| {
+        let total = seconds.entry(level).or_default();
+        *total += begun.elapsed().as_secs_f64();
+        begun = Instant::now();
+        tell(level, verdict, *total);
+    });
+    let timed = |(level, verdict): (Level, Verdict)| {
+        (level, verdict, seconds.get(&level).copied().unwrap_or(0.0))
+    };
+    decided.into_iter().map(timed).collect()
 }
 
 fn by_definition(history: &History, levels: &[Level], options: Options) -> Vec<Decided> {

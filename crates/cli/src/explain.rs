@@ -60,8 +60,8 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
         history = history.without_version_orders();
     }
     let index = Index::new(&history);
-    let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
+    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let limits = Limits {
         stop: &stop,
@@ -76,7 +76,7 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     levels.sort_unstable();
     levels.dedup();
     let mut checking = Check::new(&history, &index, &limits).with_options(options);
-    let decided = check::decide(&mut checking, &levels, |_, _, _| {});
+    let decided = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
     let name = input::name(&arguments.file);
     let found = checking.found();
     let source = (name.as_str(), format.name);

@@ -1,5 +1,6 @@
 //! Limits of time and memory: how they are written and how they are kept.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,44 @@ impl Arguments {
     }
 }
 
+/// Tells when a deadline is over, or the part of the time until then whose turn it is.
+pub(crate) struct Clock {
+    start: Instant,
+    deadline: Option<Instant>,
+    /// In nanoseconds since the start.
+    turn_ends: AtomicU64,
+}
+
+impl Clock {
+    pub(crate) fn new(start: Instant, deadline: Option<Instant>) -> Clock {
+        Clock { start, deadline, turn_ends: AtomicU64::new(u64::MAX) }
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| {
+            let now = Instant::now();
+            now >= deadline || self.since_start(now) >= self.turn_ends.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Begins a turn that takes one in so many parts of what is left.
+    pub(crate) fn turn(&self, parts: u32) {
+        let Some(deadline) = self.deadline else { return };
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
+        self.turn_ends.store(self.since_start(now + left / parts), Ordering::Relaxed);
+    }
+
+    fn since_start(&self, instant: Instant) -> u64 {
+        let nanoseconds = instant.saturating_duration_since(self.start).as_nanos();
+        u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+    }
+}
+
 /// Does the work on another thread if there is a deadline, and gives up waiting for
 /// it soon after, whatever the work is at: `None`.
 pub(crate) fn within<T: Send + 'static>(
@@ -29,16 +68,17 @@ pub(crate) fn within<T: Send + 'static>(
     const GRACE: Duration = Duration::from_millis(200);
     let Some(deadline) = deadline else { return Some(work()) };
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let worker = std::thread::spawn(move || {
         // The receiver is gone only if the time was up.
         let _ = sender.send(work());
     });
     match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
         Ok(result) => Some(result),
         Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => {
-            unreachable!("the worker sends its result before it ends")
-        }
+        Err(RecvTimeoutError::Disconnected) => match worker.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("the worker sends its result before it ends"),
+        },
     }
 }
 
@@ -155,6 +195,26 @@ mod tests {
         for wrong in ["", "G", "4P", "99999999999999999999", "18446744073709551615G"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "what went wrong")]
+    fn a_panic_under_a_deadline_is_one() {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let _: Option<()> = within(Some(deadline), || panic!("what went wrong"));
+    }
+
+    #[test]
+    fn a_turn_ends_before_the_deadline_and_a_new_one_begins() {
+        let start = Instant::now();
+        let clock = Clock::new(start, Some(start + Duration::from_hours(1)));
+        assert!(!clock.is_over());
+        clock.turn(u32::MAX);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(clock.is_over());
+        clock.turn(1);
+        assert!(!clock.is_over());
+        assert!(Clock::new(start, Some(start)).is_over());
     }
 
     #[test]
