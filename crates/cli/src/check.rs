@@ -7,6 +7,7 @@ use crate::exit::{Failure, Status};
 use crate::output;
 use crate::progress::Progress;
 use crate::reports::{self, Form, Rendered, Wanted};
+use crate::so_far::{self, SoFar};
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
@@ -16,9 +17,10 @@ use isolde::{
 };
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
+use isolde_report::{Decided, Detail, Report, Size, Unreadable, to_text};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Without a time limit, some searches are given up after so many contradictions: about a
@@ -230,22 +232,22 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
 fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let start = Instant::now();
     let (path, options) = (file.to_owned(), arguments.clone());
-    let work = move || checked(&path, &options, start);
+    let so_far = Arc::new(SoFar::default());
+    let known = Arc::clone(&so_far);
+    let work = move || checked(&path, &options, start, &known);
     let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|| timed_out(file, arguments))
+    result.unwrap_or_else(|| timed_out(file, arguments, &so_far))
 }
 
-/// The result where something did not end in time.
-fn timed_out(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
-    let limit = Unknown::Limit("the time limit was reached".into());
-    let decided: Vec<Decided> = levels_of(arguments, None)
-        .into_iter()
-        .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
-        .collect();
-    let name = input::name(file);
-    let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
-    let index = Index::new(&history);
-    let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
+/// The result where something did not end in time: what is known by then.
+fn timed_out(
+    file: &Path,
+    arguments: &Arguments,
+    so_far: &SoFar,
+) -> Result<(Vec<Rendered>, Status), Failure> {
+    let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
+    let decided = so_far.decided(&levels);
+    let report = so_far.report(&input::name(file), &decided);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
@@ -312,10 +314,13 @@ fn checked(
     file: &Path,
     arguments: &Arguments,
     start: Instant,
+    so_far: &SoFar,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = with_evidence(file, arguments)?;
     let levels = levels_of(arguments, Some(&history));
+    let size = Size::of(&history);
+    so_far.note_read(so_far::Read { size, format: format.name, levels: levels.clone() });
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
@@ -335,6 +340,7 @@ fn checked(
         tell_reading(&name, read, (indexed_at - read_at, index.memory()));
     }
     let tell = |level: Level, verdict: &Verdict, seconds: f64| {
+        so_far.note(level, verdict, seconds);
         if arguments.verbose {
             let stages = progress.take();
             let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
