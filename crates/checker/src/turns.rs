@@ -68,7 +68,7 @@ impl Check<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Check, Limits, decided_levels};
+    use crate::check::{Check, Limits, applicable_levels};
     use crate::level::Level;
     use isolde_history::Index;
     use isolde_history::format::parse_text;
@@ -82,7 +82,7 @@ mod tests {
         for text in [SKEW, "A: w(x,1)\nB: r(x,1)\n", "A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)\n"] {
             let history = parse_text(text).expect("a well-formed history");
             let index = Index::new(&history);
-            let levels = decided_levels();
+            let levels = applicable_levels(&history);
             let usual = Check::new(&history, &index, &Limits::NONE).decide_all(&levels);
             let turns = Check::new(&history, &index, &Limits::NONE).decide_in_turns(
                 &levels,

@@ -157,7 +157,8 @@ impl Run {
         let early = (serial - 1 - self.random.below(serial.min(200))).max(self.free[session] + 1);
         let late = serial + 1 + self.random.below(space);
         self.free[session] = late;
-        match self.features.times {
+        let times = self.features.times;
+        match times {
             Times::None => String::new(),
             Times::Whole if self.is_set_back() => format!(" @{late}..{early}"),
             Times::Whole => format!(" @{early}..{late}"),
