@@ -84,7 +84,7 @@ pub struct Check<'a> {
     found: Vec<Anomaly>,
     pub(crate) options: Options,
     shared: strong::Shared<'a>,
-    verdicts: Vec<(Level, Verdict)>,
+    pub(crate) verdicts: Vec<(Level, Verdict)>,
     /// Levels that wait for the verdict of another.
     deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
@@ -96,6 +96,9 @@ pub struct Check<'a> {
 /// From so many transactions on, parallel snapshot isolation is asked for only if
 /// snapshot isolation does not hold.
 const STRONGER_FIRST_TXNS: usize = 512;
+
+/// Why a level of one commit order stays open where lists are left out.
+const WITHOUT_LISTS: &str = "this level is decided only with the order that lists show";
 
 /// Levels that are decided for histories of any size.
 pub fn decided_levels() -> Vec<Level> {
@@ -116,7 +119,8 @@ pub fn applicable_levels(history: &History) -> Vec<Level> {
     levels
 }
 
-/// Decides `levels`; the verdicts are in the order of [`Level`].
+/// Decides `levels`; the verdicts are in the order of [`Level`]. With a time limit,
+/// [`Check::decide_in_turns`] leaves less open.
 pub fn check(
     history: &History,
     index: &Index,
@@ -126,12 +130,7 @@ pub fn check(
     let mut levels = levels.to_vec();
     levels.sort_unstable();
     levels.dedup();
-    let mut check = Check::new(history, index, limits);
-    // Stronger levels have the larger ids, as far as they can be compared.
-    for &level in levels.iter().rev() {
-        let _ = check.decide(level);
-    }
-    levels.iter().map(|&level| (level, check.decide(level))).collect()
+    Check::new(history, index, limits).decide_all(&levels)
 }
 
 impl<'a> Check<'a> {
@@ -179,6 +178,15 @@ impl<'a> Check<'a> {
     /// Anomalies that reading alone shows, whatever level is asked for.
     pub fn found(&self) -> &[Anomaly] {
         &self.found
+    }
+
+    /// Decides levels that are in the order of [`Level`].
+    pub fn decide_all(&mut self, levels: &[Level]) -> Vec<(Level, Verdict)> {
+        // Stronger levels have the larger ids, as far as they can be compared.
+        for &level in levels.iter().rev() {
+            let _ = self.decide(level);
+        }
+        levels.iter().map(|&level| (level, self.decide(level))).collect()
     }
 
     /// Decides one level, using what was decided before.
@@ -397,7 +405,16 @@ impl<'a> Check<'a> {
         Verdict::Unknown(Unknown::Unsupported(reason.into()))
     }
 
+    /// Rules and definitions take the order of lists for granted. Where it is left out they
+    /// would answer another question than the strong levels, and the lattice would not hold.
+    fn is_without_lists(&self) -> bool {
+        !self.options.sources.lists && self.history.op_kinds().contains(&OpKind::ReadList)
+    }
+
     fn follow(&self, rule: &Rule) -> Verdict {
+        if self.is_without_lists() {
+            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+        }
         if rule.candidates == Candidates::Any && self.index.has_lesser_candidates() {
             let index = Index::choosing(self.history, Candidates::Any, &[]);
             return self.follow_in(rule, &index);
@@ -427,7 +444,7 @@ impl<'a> Check<'a> {
         if let Some(verdict) = decided.filter(|it| !matches!(it, Verdict::Unknown(_))) {
             return verdict;
         }
-        match reference::decide(self.history, level) {
+        match self.by_all_orders(level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(_) => {
@@ -436,9 +453,17 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// What the definition says, tried in all orders.
+    fn by_all_orders(&self, level: Level) -> Reference {
+        reference::decide_with_drift(self.history, level, self.options.clock_drift)
+    }
+
     /// Levels without a rule: a violated weaker level settles them, and small
     /// histories are decided by the definition.
     fn by_definition(&mut self, level: Level) -> Verdict {
+        if self.is_without_lists() {
+            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+        }
         let weaker = level.weaker_than();
         let facts = Facts::new(self.history, self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every
@@ -457,7 +482,7 @@ impl<'a> Check<'a> {
                 return verdict;
             }
         }
-        match reference::decide(self.history, level) {
+        match self.by_all_orders(level) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(reason) => {

@@ -22,6 +22,7 @@ pub mod online;
 mod readings;
 pub mod reference;
 mod strong;
+mod turns;
 mod verdict;
 mod weak;
 

@@ -8,6 +8,7 @@ use crate::exit::{Failure, Status};
 use crate::output;
 use crate::progress::Progress;
 use crate::reports::{self, Form, Rendered, Wanted};
+use crate::so_far::{self, SoFar};
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
@@ -17,8 +18,10 @@ use isolde::{
 };
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
+use isolde_report::{Decided, Detail, Report, Size, Unreadable, to_text};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Without a time limit, some searches are given up after so many contradictions: about a
@@ -89,7 +92,7 @@ enum Engine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Source {
+pub(crate) enum Source {
     ReadModifyWrite,
     Lists,
     Given,
@@ -123,6 +126,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     if arguments.certificate.is_some() {
         refuse_certificate(arguments)?;
+    }
+    if arguments.engine == Engine::Reference
+        && arguments.without.iter().any(|source| *source != Source::Given)
+    {
+        let message = "the definitions use all there is: expected --engine reference without \
+                       --without lists or read-modify-write";
+        return Err(Failure::Usage(message.into()));
     }
     refuse_forms_of_one(arguments)?;
     refuse_shared_files(arguments)?;
@@ -223,22 +233,22 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
 fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let start = Instant::now();
     let (path, options) = (file.to_owned(), arguments.clone());
-    let work = move || checked(&path, &options, start);
+    let so_far = Arc::new(SoFar::default());
+    let known = Arc::clone(&so_far);
+    let work = move || checked(&path, &options, start, &known);
     let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|| timed_out(file, arguments))
+    result.unwrap_or_else(|| timed_out(file, arguments, &so_far))
 }
 
-/// The result where something did not end in time.
-fn timed_out(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
-    let limit = Unknown::Limit("the time limit was reached".into());
-    let decided: Vec<Decided> = levels_of(arguments, None)
-        .into_iter()
-        .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
-        .collect();
-    let name = input::name(file);
-    let history = isolde_history::HistoryBuilder::new().finish(&name).expect("nothing is small");
-    let index = Index::new(&history);
-    let report = Report::new(&history, &index, (&name, "not read"), &decided, &[]);
+/// The result where something did not end in time: what is known by then.
+fn timed_out(
+    file: &Path,
+    arguments: &Arguments,
+    so_far: &SoFar,
+) -> Result<(Vec<Rendered>, Status), Failure> {
+    let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
+    let decided = so_far.decided(&levels);
+    let report = so_far.report(&input::name(file), &decided);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
@@ -262,14 +272,19 @@ pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
     Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
 }
 
+/// All sources of order but these.
+pub(crate) fn sources(without: &[Source]) -> Sources {
+    let uses = |source| !without.contains(&source);
+    Sources {
+        read_modify_write: uses(Source::ReadModifyWrite),
+        lists: uses(Source::Lists),
+        given: uses(Source::Given),
+    }
+}
+
 fn options(arguments: &Arguments) -> Options {
-    let uses = |source| !arguments.without.contains(&source);
     Options {
-        sources: Sources {
-            read_modify_write: uses(Source::ReadModifyWrite),
-            lists: uses(Source::Lists),
-            given: uses(Source::Given),
-        },
+        sources: sources(&arguments.without),
         clock_drift: options_with(arguments.clock_drift).clock_drift,
         saturate: match arguments.saturate {
             SaturateWhen::First => Saturate::First,
@@ -300,15 +315,19 @@ fn checked(
     file: &Path,
     arguments: &Arguments,
     start: Instant,
+    so_far: &SoFar,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = with_evidence(file, arguments)?;
+    let levels = levels_of(arguments, Some(&history));
+    let size = Size::of(&history);
+    so_far.note_read(so_far::Read { size, format: format.name, levels: levels.clone() });
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
     let (name, beside) = (input::name(file), Beside::of(file, memory_max));
-    let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
+    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let progress = Progress::default();
     let limits = Limits {
@@ -317,18 +336,12 @@ fn checked(
         observe: &|stage| progress.note(stage),
     };
     let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
-    let levels = levels_of(arguments, Some(&history));
     if arguments.verbose {
-        let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
-        say(&format!(
-            "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
-            seconds(start, read_at),
-            seconds(read_at, indexed_at),
-            history.memory() >> 20,
-            index.memory() >> 20,
-        ));
+        let read = (read_at - start, history.memory());
+        tell_reading(&name, read, (indexed_at - read_at, index.memory()));
     }
     let tell = |level: Level, verdict: &Verdict, seconds: f64| {
+        so_far.note(level, verdict, seconds);
         if arguments.verbose {
             let stages = progress.take();
             let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
@@ -337,8 +350,8 @@ fn checked(
         }
     };
     let mut decided = match arguments.engine {
-        Engine::Fast | Engine::Cadical => decide(&mut check, &levels, tell),
-        Engine::Reference => by_definition(&history, &levels),
+        Engine::Fast | Engine::Cadical => decide_within(&mut check, &levels, &clock, tell),
+        Engine::Reference => by_definition(&history, &levels, options(arguments)),
     };
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
@@ -364,6 +377,17 @@ fn checked(
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
     Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
+}
+
+/// Tells how long reading and indexing took, and how many bytes they left.
+fn tell_reading(name: &str, read: (Duration, usize), indexed: (Duration, usize)) {
+    say(&format!(
+        "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
+        read.0.as_secs_f64(),
+        indexed.0.as_secs_f64(),
+        read.1 >> 20,
+        indexed.1 >> 20,
+    ));
 }
 
 /// Leaves the verdicts alone: nobody waits for the smallest explanation of one that is not
@@ -422,10 +446,34 @@ pub(crate) fn decide(
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
 }
 
-fn by_definition(history: &History, levels: &[Level]) -> Vec<Decided> {
+/// The same, such that levels which wait have their turn if the time is limited.
+pub(crate) fn decide_within(
+    check: &mut Check<'_>,
+    levels: &[Level],
+    clock: &limits::Clock,
+    tell: impl Fn(Level, &Verdict, f64),
+) -> Vec<Decided> {
+    if !clock.has_deadline() {
+        return decide(check, levels, tell);
+    }
+    let mut seconds: HashMap<Level, f64> = HashMap::new();
+    let mut begun = Instant::now();
+    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), |level, verdict| {
+        let total = seconds.entry(level).or_default();
+        *total += begun.elapsed().as_secs_f64();
+        begun = Instant::now();
+        tell(level, verdict, *total);
+    });
+    let timed = |(level, verdict): (Level, Verdict)| {
+        (level, verdict, seconds.get(&level).copied().unwrap_or(0.0))
+    };
+    decided.into_iter().map(timed).collect()
+}
+
+fn by_definition(history: &History, levels: &[Level], options: Options) -> Vec<Decided> {
     let decide = |&level: &Level| {
         let start = Instant::now();
-        let verdict = match reference::decide(history, level) {
+        let verdict = match reference::decide_with_drift(history, level, options.clock_drift) {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(reason) => Verdict::Unknown(Unknown::Unsupported(reason)),
@@ -457,7 +505,8 @@ fn rendered(
 
 fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
-    let gate = arguments.levels.is_empty().then(|| gate(report, file)).flatten();
+    let asked = asked(arguments);
+    let gate = arguments.levels.is_empty().then(|| gate(report, file, &asked)).flatten();
     let text = to_text(report, detail, gate.as_deref());
     if arguments.quiet || report.weakest_violated.is_empty() {
         return text;
@@ -465,17 +514,27 @@ fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     let levels: Vec<String> =
         arguments.levels.iter().map(|level| format!(" --level {level}")).collect();
     let file = for_a_shell(&file.display().to_string());
-    format!("{text}why: isolde explain {file}{}\n", levels.concat())
+    format!("{text}why: isolde explain {file}{}{asked}\n", levels.concat())
+}
+
+/// The options without which a command would ask something else.
+fn asked(arguments: &Arguments) -> String {
+    let drift = arguments.clock_drift.filter(|drift| !drift.is_zero());
+    let drift = drift.map(|drift| format!(" --clock-drift {}", limits::typed(drift)));
+    let sources = arguments.without.iter().filter_map(ValueEnum::to_possible_value);
+    let without = sources.map(|source| format!(" --without {}", source.get_name()));
+    drift.into_iter().chain(without).collect()
 }
 
 /// The command that fails once what holds now no longer holds.
-fn gate(report: &Report, file: &Path) -> Option<String> {
+fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
     if report.strongest.is_empty() {
         return None;
     }
     let levels: Vec<String> =
         report.strongest.iter().map(|level| format!("--level {level}")).collect();
-    Some(format!("isolde check {} {}", for_a_shell(&file.display().to_string()), levels.join(" ")))
+    let file = for_a_shell(&file.display().to_string());
+    Some(format!("isolde check {file} {}{asked}", levels.join(" ")))
 }
 
 /// A word that a shell takes as it is, with nothing in it that a terminal obeys.

@@ -5,7 +5,7 @@ use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
 use crate::{input, limits, say};
-use isolde::{Check, Level, Limits, Verdict, applicable_levels};
+use isolde::{Check, Level, Limits, Options, Verdict, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Report, Which, to_explanations};
 use std::path::PathBuf;
@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
     clock_drift: Option<Duration>,
+    /// Do without this source of version order, as `check` does
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    without: Vec<check::Source>,
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
@@ -52,17 +55,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), Failure> {
     let memory_max = arguments.limits.resources.memory_max();
-    let (history, format) = input::read(&arguments.file, &arguments.input, memory_max)?;
+    let (mut history, format) = input::read(&arguments.file, &arguments.input, memory_max)?;
+    let sources = check::sources(&arguments.without);
+    if !sources.given {
+        history = history.without_version_orders();
+    }
     let index = Index::new(&history);
-    let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
+    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let limits = Limits {
         stop: &stop,
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|_| {},
     };
-    let options = check::options_with(arguments.clock_drift);
+    let options = Options { sources, ..check::options_with(arguments.clock_drift) };
     let mut levels = arguments.levels.clone();
     if levels.is_empty() {
         levels = applicable_levels(&history);
@@ -70,7 +77,7 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     levels.sort_unstable();
     levels.dedup();
     let mut checking = Check::new(&history, &index, &limits).with_options(options);
-    let decided = check::decide(&mut checking, &levels, |_, _, _| {});
+    let decided = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
     let beside = Beside::of(&arguments.file, memory_max);
     let found = checking.found();
     let source = (beside.source.as_str(), format.name);

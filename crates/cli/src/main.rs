@@ -27,6 +27,7 @@ mod reports;
 mod run;
 mod serve;
 mod shrink;
+mod so_far;
 mod stats;
 mod subject;
 mod terminal;

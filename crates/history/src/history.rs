@@ -445,20 +445,23 @@ impl History {
 
     /// Where a transaction's begin and commit lie. Where only its whole interval
     /// is known, both lie somewhere in it.
+    ///
+    /// Nothing ends here before it began: where a client's clock was set back on the way,
+    /// the end is taken to be the beginning, or the transaction would have to come before
+    /// itself. [`History::txn_interval`] has what was recorded.
     pub fn txn_times(&self, txn: TxnId) -> TxnTimes {
         let whole = self.txn_interval(txn);
         let inner = |times: &[Time], missing| match times.get(txn.index()) {
             Some(&time) if time != NEVER && time != ALWAYS => time,
             _ => missing,
         };
+        let begun = inner(&self.columns.begun, whole.completed);
+        let committing = inner(&self.columns.committing, whole.invoked);
         TxnTimes {
-            begin: Interval {
-                invoked: whole.invoked,
-                completed: inner(&self.columns.begun, whole.completed),
-            },
+            begin: Interval { invoked: whole.invoked, completed: begun.max(whole.invoked) },
             commit: Interval {
-                invoked: inner(&self.columns.committing, whole.invoked),
-                completed: whole.completed,
+                invoked: committing,
+                completed: whole.completed.max(committing).max(whole.invoked),
             },
         }
     }

@@ -12,6 +12,7 @@ mod given;
 mod json;
 mod junit;
 mod lattice;
+mod left_out;
 mod lint;
 mod markdown;
 mod names;
@@ -94,8 +95,8 @@ pub struct Report {
     pub refuted: Vec<String>,
     /// Anomalies that refute none of the levels asked for.
     pub remarks: Vec<AnomalyReport>,
-    /// Why levels that hold were not tested by this history, and what is wrong with what a
-    /// database told.
+    /// Why levels that hold were not tested by this history, what is wrong with what a
+    /// database told, and what was left out by request.
     pub notes: Vec<NoteReport>,
 }
 
@@ -123,7 +124,7 @@ impl Unreadable {
 /// Something to know before a verdict is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NoteReport {
-    /// The name of the linter's rule.
+    /// The name of the linter's rule, or of what was left out.
     pub name: &'static str,
     /// What it means.
     pub meaning: &'static str,
@@ -246,6 +247,7 @@ impl Report {
         let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
         let told = wrongly_told(history, index).into_iter();
         notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
+        notes.extend(left_out::notes(history, options));
         let serialization_order = GivenOrderReport::new(&prose, index, decided);
         let timestamps = TimestampsReport::new(&prose, index);
         let conflicts = ConflictReport::all(&prose, index);

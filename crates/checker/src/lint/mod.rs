@@ -118,8 +118,9 @@ pub fn lint(history: &History, index: &Index) -> Vec<Finding> {
 /// Rules by which a level that holds was not tested at all.
 static VACUITY: &[&Rule] = &[&size::NOTHING_COMMITTED, &size::NO_DEPENDENCY];
 
-/// Rules about what a database told.
+/// Rules about what a database told, and about times that cannot be what they are said to be.
 static TOLD: &[&Rule] = &[
+    &times::COMPLETED_BEFORE_INVOKED,
     &evidence::UNKNOWN_VERSION,
     &evidence::MISSING_VERSION,
     &evidence::ABORTED_VERSION,
@@ -135,7 +136,8 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
     VACUITY.iter().copied().filter(|rule| (rule.find)(&recording).total > 0).collect()
 }
 
-/// What is wrong with orders and snapshots that a database told, each with an example.
+/// What is wrong with orders and snapshots that a database told and with times that verdicts
+/// rest on, each with an example.
 pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
     let recording = Recording { history, index };
     let first = |&rule: &&'static Rule| {

@@ -9,7 +9,8 @@ use isolde_history::{ALWAYS, Interval, NEVER, Origin, TxnId};
 pub(super) const COMPLETED_BEFORE_INVOKED: Rule = Rule {
     name: "completed-before-invoked",
     certainty: Certainty::Certain,
-    meaning: "a transaction or operation ended before it began",
+    meaning: "a transaction or operation ended before it began; levels of real time take its \
+              beginning for its end",
     advice: "take both times from one monotonic clock, and check that the columns are not swapped",
     find: completed_before_invoked,
 };

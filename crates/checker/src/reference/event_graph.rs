@@ -263,7 +263,7 @@ fn permits(execution: &Execution<'_>, level: Level, dependencies: &Dependencies)
 }
 
 /// Transactions whose event of the first kind completed before another's event of
-/// the second kind was invoked.
+/// the second kind was invoked, whatever the drift of their clocks.
 fn real_time(execution: &Execution<'_>, edge: Edge) -> Relation {
     let history = execution.history;
     let interval = |txn: Counted, event: Event| {
@@ -279,7 +279,8 @@ fn real_time(execution: &Execution<'_>, edge: Edge) -> Relation {
             continue;
         }
         for second in (0..execution.counted.len()).filter(|&second| second != first) {
-            if interval(first, edge.0).completed < interval(second, edge.1).invoked {
+            let completed = interval(first, edge.0).completed.saturating_add(execution.clock_drift);
+            if completed < interval(second, edge.1).invoked {
                 order.insert(first, second);
             }
         }

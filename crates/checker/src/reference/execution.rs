@@ -19,7 +19,7 @@
 use super::observation::{Choice, ListRead, Observations, RegisterRead, Seen, Source, writes_of};
 use super::relation::Relation;
 use crate::level::Level;
-use isolde_history::{History, KeyId, Named, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_history::{History, KeyId, Named, OpId, OpKind, Outcome, Time, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// More counted transactions are refused: every order of them is tried.
@@ -36,6 +36,8 @@ pub(super) type Counted = usize;
 /// One possible execution.
 pub(super) struct Execution<'a> {
     pub(super) history: &'a History,
+    /// How far clocks of clients may be apart.
+    pub(super) clock_drift: Time,
     pub(super) counted: Vec<TxnId>,
     /// `so`: earlier before later in each session.
     pub(super) session_order: Relation,
@@ -97,7 +99,11 @@ impl Fault {
 
 impl<'a> Execution<'a> {
     /// The execution in which reads saw what `choice` says, or why it is too large.
-    pub(super) fn of(observations: &Observations<'a>, choice: &Choice) -> Result<Self, String> {
+    pub(super) fn of(
+        observations: &Observations<'a>,
+        choice: &Choice,
+        clock_drift: Time,
+    ) -> Result<Self, String> {
         let history = observations.history;
         let counted = counted(observations, choice);
         if counted.len() > TXNS_MAX {
@@ -105,6 +111,7 @@ impl<'a> Execution<'a> {
         }
         let mut execution = Execution {
             history,
+            clock_drift,
             session_order: session_order(history, &counted),
             counted,
             reads: Vec::new(),

@@ -32,7 +32,7 @@ mod relation;
 
 use crate::level::Level;
 use execution::Execution;
-use isolde_history::{History, Op, OpKind, Outcome, TxnId};
+use isolde_history::{History, Op, OpKind, Outcome, Time, TxnId};
 use observation::Observations;
 
 /// What the definition says about a history and a level.
@@ -49,21 +49,27 @@ pub enum Reference {
 
 /// Decides one level.
 pub fn decide(history: &History, level: Level) -> Reference {
-    let [verdict] = decide_each(history, [level]);
+    decide_with_drift(history, level, 0)
+}
+
+/// The same if clocks of clients may be so far apart, in nanoseconds.
+pub fn decide_with_drift(history: &History, level: Level, clock_drift: Time) -> Reference {
+    let [verdict] = decide_each(history, [level], clock_drift);
     verdict
 }
 
 /// Decides every level, in the order of [`Level::ALL`].
 pub fn decide_all(history: &History) -> [(Level, Reference); Level::ALL.len()] {
-    let mut verdicts = decide_each(history, Level::ALL).into_iter();
+    let mut verdicts = decide_each(history, Level::ALL, 0).into_iter();
     Level::ALL.map(|level| (level, verdicts.next().expect("a verdict for every level")))
 }
 
 fn decide_each<const COUNT: usize>(
     history: &History,
     levels: [Level; COUNT],
+    clock_drift: Time,
 ) -> [Reference; COUNT] {
-    match try_every_choice(history, levels) {
+    match try_every_choice(history, levels, clock_drift) {
         Ok(verdicts) => verdicts,
         Err(reason) => levels.map(|_| Reference::Unknown(reason.clone())),
     }
@@ -72,6 +78,7 @@ fn decide_each<const COUNT: usize>(
 fn try_every_choice<const COUNT: usize>(
     history: &History,
     levels: [Level; COUNT],
+    clock_drift: Time,
 ) -> Result<[Reference; COUNT], String> {
     let is_committed = |outcome: &&Outcome| **outcome == Outcome::Committed;
     let committed = history.outcomes().iter().filter(is_committed).count();
@@ -81,7 +88,7 @@ fn try_every_choice<const COUNT: usize>(
     let observations = Observations::of(history)?;
     let mut verdicts = levels.map(|_| Reference::Violated);
     for choice in observations.choices()? {
-        let execution = Execution::of(&observations, &choice);
+        let execution = Execution::of(&observations, &choice, clock_drift);
         for (verdict, level) in verdicts.iter_mut().zip(levels) {
             if *verdict == Reference::Satisfied {
                 continue;

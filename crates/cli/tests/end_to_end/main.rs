@@ -15,6 +15,7 @@ mod other_commands;
 mod outputs;
 mod page;
 mod profiles;
+mod questions;
 mod run;
 mod run_schema;
 mod schema;

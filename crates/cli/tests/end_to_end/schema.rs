@@ -92,6 +92,7 @@ fn folder() -> Folder {
         ("fractured", FRACTURED),
         ("aborted", "A: w(x,1) aborted\nB: r(x,1)\nC: w(y,1) unknown\n"),
         ("unread", "A: w(x,1)\nB: w(x,2)\n"),
+        ("lists", "A: a(x,1)\nB: r(x,[1])\n"),
         ("repeated", "A: w(x,1)\nB: w(x,1)\nC: r(x,1)\n"),
     ])
 }
@@ -107,6 +108,7 @@ fn every_report_follows_the_schema() {
         "good --level causal --timeout 0ms",
         "fractured --level serializable --level linearizable",
         "fractured --engine reference",
+        "lists --without lists --without given",
         "unread",
     ] {
         let report = report(&folder, arguments);

@@ -14,6 +14,7 @@ pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
     }
     let name = |txn| prose.txn(txn);
     match &edges[..] {
+        [] => "no order explains that".to_owned(),
         [one] => format!("{} would have to come before itself", name(one.before)),
         [one, other] => format!(
             "{0} would have to come before {1} and {1} before {0}",

@@ -4,7 +4,7 @@
 //! earlier copy of it, some reads show another value, and some transactions
 //! abort or are never heard of again. So every level is satisfied by some and
 //! violated by others. Each seed switches features on and off: repeated values,
-//! lists, intervals, inserts and deletes, refused compare-and-sets, reads by
+//! lists, intervals, clocks that are set back, inserts and deletes, refused compare-and-sets, reads by
 //! condition, given version orders.
 
 use super::Size;
@@ -53,6 +53,8 @@ struct Features {
     rows: bool,
     noise: usize,
     times: Times,
+    /// Whether clocks are set back now and then.
+    steps: bool,
     given: bool,
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn random_history(seed: u64, size: Size) -> String {
         rows: random.percent(25),
         noise: random.pick(&[0, 5, 20]),
         times: random.pick(&[Times::None, Times::Whole, Times::BeginAndCommit]),
+        steps: seed.is_multiple_of(5),
         given: random.percent(15),
     };
     let txns = 1 + random.below(size.txns_max);
@@ -154,15 +157,27 @@ impl Run {
         let early = (serial - 1 - self.random.below(serial.min(200))).max(self.free[session] + 1);
         let late = serial + 1 + self.random.below(space);
         self.free[session] = late;
-        match self.features.times {
+        let times = self.features.times;
+        match times {
             Times::None => String::new(),
+            Times::Whole if self.is_set_back() => format!(" @{late}..{early}"),
             Times::Whole => format!(" @{early}..{late}"),
             Times::BeginAndCommit => {
                 let begun = early + self.random.below(serial - early);
                 let committing = serial + self.random.below(late - serial);
-                format!(" @{early}..{begun}..{committing}..{late}")
+                let mut times = [early, begun, committing, late];
+                if self.is_set_back() {
+                    let place = self.random.below(3);
+                    times.swap(place, place + 1 + self.random.below(3 - place));
+                }
+                format!(" @{}", times.map(|time| time.to_string()).join(".."))
             }
         }
+    }
+
+    /// Whether a client's clock is set back while a transaction runs.
+    fn is_set_back(&mut self) -> bool {
+        self.features.steps && self.random.percent(25)
     }
 
     fn op(&mut self, view: &mut Store, effects: &mut Store, ops: &mut String) {

@@ -1,0 +1,127 @@
+//! Several levels in a limited time: what needs no search goes first, and no search takes the
+//! time of levels that wait.
+//!
+//! Without a limit the order is another one: a witness of a strong level settles the weaker
+//! ones, so that they cost nothing. But a search may take all the time there is, and then the
+//! levels behind it would be left open, however easy they are.
+
+use crate::check::Check;
+use crate::level::Level;
+use crate::verdict::{Satisfied, Unknown, Verdict};
+use crate::weak::RULES;
+
+impl Check<'_> {
+    /// Decides levels that are in the order of [`Level`] while `stop` of the limits keeps a time
+    /// limit; every verdict is told, the last one of a level counts.
+    ///
+    /// Levels without a search come first. Then half of the time is shared equally among the
+    /// searches, and what is open after that gets all that is left. `turn` is called before
+    /// each level with the part of the time that is left which it may use: one in so many.
+    /// `stop` has to keep to that, until the next turn.
+    pub fn decide_in_turns(
+        &mut self,
+        levels: &[Level],
+        turn: &dyn Fn(u32),
+        mut tell: impl FnMut(Level, &Verdict),
+    ) -> Vec<(Level, Verdict)> {
+        let is_searched = |level: &Level| !RULES.iter().any(|rule| rule.level == *level);
+        let (searched, quick): (Vec<Level>, Vec<Level>) =
+            levels.iter().rev().copied().partition(is_searched);
+        let count = searched.len() as u32;
+        turn(1);
+        for level in quick {
+            tell(level, &self.decide(level));
+        }
+        let mut open: Vec<Level> = Vec::new();
+        for (place, &level) in (0..count).zip(&searched) {
+            turn(if count == 1 { 1 } else { 2 * count - place });
+            let verdict = self.decide(level);
+            tell(level, &verdict);
+            if matches!(verdict, Verdict::Unknown(Unknown::Limit(_))) && (self.limits.stop)() {
+                open.push(level);
+            }
+        }
+        turn(1);
+        self.verdicts.retain(|(level, _)| !open.contains(level));
+        for level in open {
+            tell(level, &self.decide(level));
+        }
+        levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
+    }
+
+    /// The verdict as it would be if strong levels had been asked first.
+    fn implied_or_decided(&mut self, level: Level) -> Verdict {
+        let verdict = self.decide(level);
+        let stronger = level.stronger_than();
+        let holds = |(other, verdict): &&(Level, Verdict)| {
+            stronger.contains(other) && matches!(verdict, Verdict::Satisfied(_))
+        };
+        let strongest = self.verdicts.iter().filter(holds).map(|known| known.0).max();
+        match (verdict, strongest) {
+            (Verdict::Satisfied(_) | Verdict::Unknown(_), Some(strongest)) => {
+                Verdict::Satisfied(Satisfied::Implied(strongest))
+            }
+            (verdict, _) => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::{Check, Limits, applicable_levels};
+    use crate::level::Level;
+    use isolde_history::Index;
+    use isolde_history::format::parse_text;
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const SKEW: &str = "init *=0\nA: r(x,0) w(y,1)\nB: r(y,0) w(x,1)\n";
+
+    #[test]
+    fn verdicts_are_those_of_strong_levels_first() {
+        for text in [SKEW, "A: w(x,1)\nB: r(x,1)\n", "A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)\n"] {
+            let history = parse_text(text).expect("a well-formed history");
+            let index = Index::new(&history);
+            let levels = applicable_levels(&history);
+            let usual = Check::new(&history, &index, &Limits::NONE).decide_all(&levels);
+            let turns = Check::new(&history, &index, &Limits::NONE).decide_in_turns(
+                &levels,
+                &|_| {},
+                |_, _| {},
+            );
+            assert_eq!(turns, usual, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_search_whose_turn_is_over_leaves_the_others_theirs() {
+        let history = parse_text(SKEW).expect("a well-formed history");
+        let index = Index::new(&history);
+        // The first turn of a search ends before it begins.
+        let is_over = AtomicBool::new(false);
+        let stop = || is_over.load(Ordering::Relaxed);
+        let limits = Limits { stop: &stop, ..Limits::NONE };
+        let turns = RefCell::new(Vec::new());
+        let turn = |parts| {
+            turns.borrow_mut().push(parts);
+            is_over.store(turns.borrow().len() == 2, Ordering::Relaxed);
+        };
+        let levels = [Level::ReadCommitted, Level::SnapshotIsolation, Level::Serializable];
+        let mut told = Vec::new();
+        let decided = Check::new(&history, &index, &limits).decide_in_turns(
+            &levels,
+            &turn,
+            |level, verdict| told.push((level, verdict.name())),
+        );
+        assert_eq!(*turns.borrow(), [1, 4, 3, 1]);
+        let expected = [
+            (Level::ReadCommitted, "satisfied"),
+            (Level::Serializable, "unknown"),
+            (Level::SnapshotIsolation, "satisfied"),
+            (Level::Serializable, "violated"),
+        ];
+        assert_eq!(told, expected);
+        let names: Vec<&str> = decided.iter().map(|(_, verdict)| verdict.name()).collect();
+        assert_eq!(names, ["satisfied", "satisfied", "violated"]);
+    }
+}

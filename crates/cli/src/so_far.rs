@@ -1,0 +1,135 @@
+//! What is known of a check while it goes on, for when its time is up.
+//!
+//! The thread that waits cannot ask the one that works, so whatever is found is left here.
+
+use isolde::{Level, Satisfied, Unknown, Verdict};
+use isolde_history::{HistoryBuilder, Index};
+use isolde_report::{Decided, Report, Size};
+use std::sync::{Mutex, OnceLock};
+
+/// What a check has found so far.
+#[derive(Default)]
+pub(crate) struct SoFar {
+    read: OnceLock<Read>,
+    decided: Mutex<Vec<Decided>>,
+}
+
+/// A history that was read.
+pub(crate) struct Read {
+    pub(crate) size: Size,
+    pub(crate) format: &'static str,
+    /// The levels that are asked for.
+    pub(crate) levels: Vec<Level>,
+}
+
+impl SoFar {
+    /// The history was read.
+    pub(crate) fn note_read(&self, read: Read) {
+        // A history is read once; a second time it would be the same.
+        let _ = self.read.set(read);
+    }
+
+    /// A level was decided, as far as it could.
+    pub(crate) fn note(&self, level: Level, verdict: &Verdict, seconds: f64) {
+        let verdict = without_evidence(verdict);
+        let mut decided = self.decided.lock().expect("nobody panics while holding it");
+        decided.retain(|known| known.0 != level);
+        decided.push((level, verdict, seconds));
+    }
+
+    /// The levels that are asked for, if that is known.
+    pub(crate) fn levels(&self) -> Option<&[Level]> {
+        self.read.get().map(|read| &*read.levels)
+    }
+
+    /// Verdicts for all levels: what is not decided is unknown for want of time.
+    pub(crate) fn decided(&self, levels: &[Level]) -> Vec<Decided> {
+        let decided = self.decided.lock().expect("nobody panics while holding it");
+        let verdict = |&level: &Level| {
+            let known = decided.iter().find(|known| known.0 == level).cloned();
+            let limit = Unknown::Limit("the time limit was reached".into());
+            known.unwrap_or((level, Verdict::Unknown(limit), 0.0))
+        };
+        levels.iter().map(verdict).collect()
+    }
+
+    /// A report on these verdicts of the history of this name, without what would take the
+    /// history itself.
+    pub(crate) fn report(&self, name: &str, decided: &[Decided]) -> Report {
+        let nothing = HistoryBuilder::new().finish(name).expect("nothing is small");
+        let format = self.read.get().map_or("not read", |read| read.format);
+        let mut report = Report::new(&nothing, &Index::new(&nothing), (name, format), decided, &[]);
+        // These are about the history that was put in place of the real one.
+        report.notes.clear();
+        if let Some(read) = self.read.get() {
+            report.history = read.size;
+        }
+        for level in report.levels.iter_mut().filter(|it| it.verdict == "violated") {
+            if level.settled_by.is_none() {
+                let reason = "the time limit was reached before it was explained";
+                level.reason = Some(reason.to_owned());
+            }
+        }
+        report
+    }
+}
+
+/// A verdict that needs no history to be told.
+fn without_evidence(verdict: &Verdict) -> Verdict {
+    let mut verdict = match verdict {
+        Verdict::Satisfied(Satisfied::Order(_) | Satisfied::Events(_)) => {
+            Verdict::Satisfied(Satisfied::Order(Vec::new()))
+        }
+        other => other.clone(),
+    };
+    if let Verdict::Violated(violated) = &mut verdict {
+        violated.anomalies.clear();
+    }
+    verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde::Violated;
+
+    #[test]
+    fn what_was_found_before_the_time_was_up_is_told() {
+        let so_far = SoFar::default();
+        let size = Size {
+            sessions: 1,
+            transactions: 2,
+            operations: 3,
+            keys: 4,
+            committed: 2,
+            aborted: 0,
+            unknown: 0,
+        };
+        let levels = vec![Level::ReadCommitted, Level::Causal, Level::Serializable];
+        so_far.note_read(Read { size, format: "text", levels: levels.clone() });
+        so_far.note(Level::ReadCommitted, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
+        so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit("later".into())), 1.0);
+        so_far.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
+        let report = so_far.report("h", &so_far.decided(&levels));
+        let told: Vec<(&str, &str)> = report
+            .levels
+            .iter()
+            .map(|it| (it.verdict, it.reason.as_deref().unwrap_or("")))
+            .collect();
+        let expected = [
+            ("violated", "the time limit was reached before it was explained"),
+            ("satisfied", ""),
+            ("unknown", "the time limit was reached"),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((report.history, &*report.format, report.notes.len()), (size, "text", 0));
+    }
+
+    #[test]
+    fn without_a_history_nothing_is_said_of_it() {
+        let so_far = SoFar::default();
+        assert_eq!(so_far.levels(), None);
+        let report = so_far.report("h", &so_far.decided(&[Level::Causal]));
+        assert_eq!((report.history.transactions, &*report.format), (0, "not read"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Notes about sources of order that a check was told to do without.
+//!
+//! Lists and told orders are part of what levels mean. Without them a level that holds is one
+//! that what remains does not refute, and nobody may take that for the level itself.
+
+use crate::NoteReport;
+use isolde::Options;
+use isolde_history::{History, OpKind};
+
+/// What was left out such that verdicts mean something else.
+pub(crate) fn notes(history: &History, options: Options) -> Vec<NoteReport> {
+    let mut notes = Vec::new();
+    if !options.sources.lists && history.op_kinds().contains(&OpKind::ReadList) {
+        notes.push(NoteReport {
+            name: "without-lists",
+            meaning: "the order in which lists show their elements was left out: a level that is \
+                      satisfied is only not refuted by what remains",
+            advice: ADVICE,
+            example: None,
+        });
+    }
+    if !options.sources.given {
+        notes.push(NoteReport {
+            name: "without-given",
+            meaning: "what the database told about its execution was left out: a level that is \
+                      satisfied is only not refuted by what remains",
+            advice: ADVICE,
+            example: None,
+        });
+    }
+    notes
+}
+
+const ADVICE: &str = "for what the levels mean, check again without `--without`";
