@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     refuse_forms_of_one(arguments)?;
     refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let mut worst = Status::Satisfied;
     let mut rendered: Vec<Vec<Rendered>> = arguments.forms().map(|_| Vec::new()).collect();
     for file in &arguments.files {
@@ -217,19 +217,26 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The result for one history. With a time limit the work is done on another
-/// thread, and this one answers when the time is up, whatever the work is at.
+/// The result for one history. The work is done on another thread, and this one answers
+/// when time or memory are up, whatever the work is at.
 fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let start = Instant::now();
     let (path, options) = (file.to_owned(), arguments.clone());
     let work = move || checked(&path, &options, start);
     let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|| timed_out(file, arguments))
+    result.unwrap_or_else(|reached| given_up(file, arguments, reached))
 }
 
-/// The result where something did not end in time.
-fn timed_out(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
-    let limit = Unknown::Limit("the time limit was reached".into());
+/// The result where something did not end within the limits.
+fn given_up(
+    file: &Path,
+    arguments: &Arguments,
+    reached: limits::Reached,
+) -> Result<(Vec<Rendered>, Status), Failure> {
+    if let Some(failure) = reached.while_reading(file, &arguments.limits.resources) {
+        return Err(failure);
+    }
+    let limit = Unknown::Limit(reached.message().into());
     let decided: Vec<Decided> = levels_of(arguments, None)
         .into_iter()
         .map(|level| (level, Verdict::Unknown(limit.clone()), 0.0))
@@ -307,25 +314,19 @@ fn checked(
     let indexed_at = Instant::now();
     let name = input::name(file);
     let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let stop = limits::Stop::at(deadline);
     let used = history.memory() + index.memory();
     let progress = Progress::default();
     let limits = Limits {
-        stop: &stop,
+        stop: &|| stop.is_now(),
+        is_memory: &|| stop.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|stage| progress.note(stage),
     };
     let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
     let levels = levels_of(arguments, Some(&history));
     if arguments.verbose {
-        let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
-        say(&format!(
-            "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
-            seconds(start, read_at),
-            seconds(read_at, indexed_at),
-            history.memory() >> 20,
-            index.memory() >> 20,
-        ));
+        tell_sizes(&name, [start, read_at, indexed_at], (&history, &index));
     }
     let tell = |level: Level, verdict: &Verdict, seconds: f64| {
         if arguments.verbose {
@@ -367,6 +368,21 @@ fn checked(
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
     Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
+}
+
+/// Says how long reading took until these times, and what came of it.
+fn tell_sizes(
+    name: &str,
+    [start, read_at, indexed_at]: [Instant; 3],
+    (history, index): (&History, &Index),
+) {
+    say(&format!(
+        "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
+        (read_at - start).as_secs_f64(),
+        (indexed_at - read_at).as_secs_f64(),
+        history.memory() >> 20,
+        index.memory() >> 20,
+    ));
 }
 
 /// Leaves the verdicts alone: nobody waits for the smallest explanation of one that is not

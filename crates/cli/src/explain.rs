@@ -3,7 +3,7 @@
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::{input, limits, say};
+use crate::{input, limits};
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Report, Which, to_explanations};
@@ -35,16 +35,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let start = Instant::now();
     let options = arguments.clone();
     let explained = move || explained(&options, start);
-    let Some(result) = limits::within(arguments.limits.deadline(start), explained) else {
-        say(&format!("isolde: {}: the time limit was reached", input::name(&arguments.file)));
-        return Ok(Status::Unknown);
+    let (text, status) = match limits::within(arguments.limits.deadline(start), explained) {
+        Ok(result) => result?,
+        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
     };
-    let (text, status) = result?;
     output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
     Ok(status)
 }
@@ -54,10 +53,11 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     let (history, format) = input::read(&arguments.file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let stop = limits::Stop::at(deadline);
     let used = history.memory() + index.memory();
     let limits = Limits {
-        stop: &stop,
+        stop: &|| stop.is_now(),
+        is_memory: &|| stop.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|_| {},
     };

@@ -1,5 +1,9 @@
 //! Limits of time and memory: how they are written and how they are kept.
 
+use crate::exit::{Failure, Status};
+use crate::{heap, input, say};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -20,25 +24,97 @@ impl Arguments {
     }
 }
 
-/// Does the work on another thread if there is a deadline, and gives up waiting for
-/// it soon after, whatever the work is at: `None`.
+/// The limit that work was given up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Time,
+    Memory,
+}
+
+impl Reached {
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Reached::Time => "the time limit was reached",
+            Reached::Memory => "the memory limit was reached",
+        }
+    }
+
+    /// A history too large to be read is bad input, and nothing is said about it.
+    pub(crate) fn while_reading(self, file: &Path, resources: &Resources) -> Option<Failure> {
+        let is_too_large = self == Reached::Memory && input::is_reading();
+        is_too_large.then(|| input::too_large(file, resources.memory_max()))
+    }
+
+    /// How a command ends that has nothing else to say.
+    pub(crate) fn end(self, file: &Path, resources: &Resources) -> Result<Status, Failure> {
+        if let Some(failure) = self.while_reading(file, resources) {
+            return Err(failure);
+        }
+        say(&format!("isolde: {}: {}", input::name(file), self.message()));
+        Ok(Status::Unknown)
+    }
+}
+
+/// Does the work on another thread, and gives up waiting for it soon after the deadline,
+/// or when it wants much more memory than allowed, whatever the work is at.
 pub(crate) fn within<T: Send + 'static>(
     deadline: Option<Instant>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+) -> Result<T, Reached> {
     const GRACE: Duration = Duration::from_millis(200);
-    let Some(deadline) = deadline else { return Some(work()) };
+    const LOOK: Duration = Duration::from_millis(20);
+    /// As much as the first thread of a process has.
+    const STACK: usize = 8 << 20;
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        // The receiver is gone only if the time was up.
+    heap::hold_others();
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        // The receiver is gone only if a limit was reached.
         let _ = sender.send(work());
     });
-    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
-        Ok(result) => Some(result),
-        Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => {
-            unreachable!("the worker sends its result before it ends")
+    let worker = worker.expect("a process may have a second thread");
+    let left = || deadline.map(|at| (at + GRACE).saturating_duration_since(Instant::now()));
+    loop {
+        match receiver.recv_timeout(left().map_or(LOOK, |left| left.min(LOOK))) {
+            Ok(result) => {
+                heap::hold_nobody();
+                return Ok(result);
+            }
+            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => return Err(Reached::Memory),
+            Err(RecvTimeoutError::Timeout) if left() == Some(Duration::ZERO) => {
+                return Err(Reached::Time);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => unreachable!("the worker sends its result before it ends"),
+            },
         }
+    }
+}
+
+/// Says when a check has to end, and remembers why it said so.
+pub(crate) struct Stop {
+    deadline: Option<Instant>,
+    is_memory: AtomicBool,
+}
+
+impl Stop {
+    pub(crate) const fn at(deadline: Option<Instant>) -> Stop {
+        Stop { deadline, is_memory: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is_now(&self) -> bool {
+        let is_full = heap::is_full();
+        let stops = is_full || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if stops {
+            self.is_memory.store(is_full, Relaxed);
+        }
+        stops
+    }
+
+    /// Whether it was memory that ran out, and not time.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.is_memory.load(Relaxed)
     }
 }
 
@@ -46,7 +122,8 @@ pub(crate) fn within<T: Send + 'static>(
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Resources {
-    /// Use no more memory than this, such as 4G or 500M [default: what is available]
+    /// Use no more memory than this, such as 4G or 500M, beside the program and files that are
+    /// mapped [default: what is available]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
@@ -55,8 +132,11 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Sets up the worker threads; once per process.
-    pub(crate) fn apply_threads(&self) {
+    /// Sets up the worker threads and the limit of memory; once per process.
+    pub(crate) fn apply(&self) {
+        if let Some(bytes) = self.memory_max() {
+            heap::limit(bytes);
+        }
         if let Some(threads) = self.threads {
             // Fails only if the pool exists already, and then it is as wished.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
