@@ -23,6 +23,8 @@ use std::sync::OnceLock;
 pub struct Limits<'a> {
     /// Asked now and then; once true, open levels become [`Unknown::Limit`].
     pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Whether memory was the reason when `stop` last was true, and not time.
+    pub is_memory: &'a (dyn Fn() -> bool + Sync),
     /// Memory for clocks and other working state, beside history and index.
     pub working_bytes_max: Option<usize>,
     /// Told what the check is at.
@@ -32,8 +34,16 @@ pub struct Limits<'a> {
 impl Limits<'_> {
     /// No limits.
     pub const NONE: Limits<'static> =
-        Limits { stop: &|| false, working_bytes_max: None, observe: &|_| {} };
+        Limits { stop: &|| false, is_memory: &|| false, working_bytes_max: None, observe: &|_| {} };
+
+    /// What to say of a level at which `stop` was true.
+    pub(crate) fn reached(&self) -> &'static str {
+        if (self.is_memory)() { MEMORY_REACHED } else { "the time limit was reached" }
+    }
 }
+
+/// What is said of a level that needs more memory than there is.
+pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
 
 /// What a check of a strong level is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,21 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
 }
 
 #[test]
+fn a_check_that_is_stopped_says_whether_time_or_memory_was_up() {
+    let history = parse_text("A: w(x,1)\nB: w(x,2)\nC: r(x,1)\nD: r(x,2)\n").expect("well-formed");
+    let index = Index::new(&history);
+    for (is_memory, reason) in
+        [(false, "the time limit was reached"), (true, "the memory limit was reached")]
+    {
+        let limits = Limits { stop: &|| true, is_memory: &|| is_memory, ..Limits::NONE };
+        for level in [Level::Serializable, Level::UpdateAtomic, Level::Causal] {
+            let verdict = Check::new(&history, &index, &limits).decide(level);
+            assert_eq!(verdict, Verdict::Unknown(Unknown::Limit(reason.into())), "{level}");
+        }
+    }
+}
+
+#[test]
 fn what_no_level_can_decide_is_unknown_however_large_the_history() {
     // Elements that were appended twice, too many to try every choice, in a history that is
     // large enough for the stronger level to be asked first. Not all that C saw are A's, and

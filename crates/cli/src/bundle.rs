@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let opening = Opening { input: &arguments.input, limits: &arguments.limits };
     let mut subject = opening.open(&arguments.file)?;
@@ -153,11 +153,12 @@ fn findings(subject: &Subject, arguments: &Arguments) -> Findings {
     let Some(history) = &subject.history else { return Findings::default() };
     let index = Index::new(history);
     let deadline = Instant::now() + arguments.limits.timeout.unwrap_or(PROOF_TIME);
-    let stop = move || Instant::now() >= deadline;
+    let clock = limits::Clock::until(Some(deadline));
     let memory_max = arguments.limits.resources.memory_max();
     let used = history.memory() + index.memory();
     let limits = Limits {
-        stop: &stop,
+        stop: &|| clock.is_over(),
+        is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|_| {},
     };

@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     refuse_forms_of_one(arguments)?;
     refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let mut worst = Status::Satisfied;
     let mut rendered: Vec<Vec<Rendered>> = arguments.forms().map(|_| Vec::new()).collect();
     for file in &arguments.files {
@@ -228,8 +228,8 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The result for one history. With a time limit the work is done on another
-/// thread, and this one answers when the time is up, whatever the work is at.
+/// The result for one history. The work is done on another thread, and this one answers
+/// when time or memory are up, whatever the work is at.
 fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
     let start = Instant::now();
     let (path, options) = (file.to_owned(), arguments.clone());
@@ -237,18 +237,22 @@ fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Fa
     let known = Arc::clone(&so_far);
     let work = move || checked(&path, &options, start, &known);
     let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|| timed_out(file, arguments, &so_far))
+    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &so_far))
 }
 
-/// The result where something did not end in time: what is known by then.
-fn timed_out(
+/// The result where something did not end within the limits: what is known by then.
+fn given_up(
     file: &Path,
     arguments: &Arguments,
+    reached: limits::Reached,
     so_far: &SoFar,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
+    if let Some(failure) = reached.while_reading(file, &arguments.limits.resources) {
+        return Err(failure);
+    }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
-    let decided = so_far.decided(&levels);
-    let report = so_far.report(&input::name(file), &decided);
+    let decided = so_far.decided(&levels, reached);
+    let report = so_far.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
@@ -327,18 +331,17 @@ fn checked(
     let indexed_at = Instant::now();
     let (name, beside) = (input::name(file), Beside::of(file, memory_max));
     let clock = limits::Clock::new(start, arguments.limits.deadline(start));
-    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let progress = Progress::default();
     let limits = Limits {
-        stop: &stop,
+        stop: &|| clock.is_over(),
+        is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|stage| progress.note(stage),
     };
     let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
     if arguments.verbose {
-        let read = (read_at - start, history.memory());
-        tell_reading(&name, read, (indexed_at - read_at, index.memory()));
+        tell_sizes(&name, [start, read_at, indexed_at], (&history, &index));
     }
     let tell = |level: Level, verdict: &Verdict, seconds: f64| {
         so_far.note(level, verdict, seconds);
@@ -379,14 +382,18 @@ fn checked(
     Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status))
 }
 
-/// Tells how long reading and indexing took, and how many bytes they left.
-fn tell_reading(name: &str, read: (Duration, usize), indexed: (Duration, usize)) {
+/// Says how long reading took until these times, and what came of it.
+fn tell_sizes(
+    name: &str,
+    [start, read_at, indexed_at]: [Instant; 3],
+    (history, index): (&History, &Index),
+) {
     say(&format!(
         "isolde: {name}: parse {:.3} s, index {:.3} s; history {} MiB, index {} MiB",
-        read.0.as_secs_f64(),
-        indexed.0.as_secs_f64(),
-        read.1 >> 20,
-        indexed.1 >> 20,
+        (read_at - start).as_secs_f64(),
+        (indexed_at - read_at).as_secs_f64(),
+        history.memory() >> 20,
+        index.memory() >> 20,
     ));
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply_threads();
+    arguments.resources.apply();
     let to = writable(&arguments.to)?;
     let memory_max = arguments.resources.memory_max();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;

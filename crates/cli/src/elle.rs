@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // What cannot be asked is refused before anything is read.
     asked(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let mut worst = Status::Satisfied;
     for file in &arguments.files {
         match one(file, arguments) {
@@ -203,11 +203,14 @@ fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
         move || said(&file, &arguments, deadline)
     };
     let said = match limits::within(deadline, work) {
-        Some(said) => said?,
-        None => Said {
-            valid: Valid::Unknown("the time limit was reached".into()),
-            explained: BTreeMap::new(),
-            more: Map::new(),
+        Ok(said) => said?,
+        Err(reached) => match reached.while_reading(file, &arguments.limits.resources) {
+            Some(failure) => return Err(failure),
+            None => Said {
+                valid: Valid::Unknown(reached.message().into()),
+                explained: BTreeMap::new(),
+                more: Map::new(),
+            },
         },
     };
     print(file, said, arguments)
@@ -222,9 +225,10 @@ fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result
     let options = input::Arguments { from: format, initial: None };
     let memory_max = arguments.limits.resources.memory_max();
     let (history, _) = input::read(file, &options, memory_max)?;
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let clock = limits::Clock::until(deadline);
     let limits = Limits {
-        stop: &stop,
+        stop: &|| clock.is_over(),
+        is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(history.memory())),
         observe: &|_| {},
     };

@@ -4,7 +4,7 @@ use crate::beside::Beside;
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::{input, limits, say};
+use crate::{input, limits};
 use isolde::{Check, Level, Limits, Options, Verdict, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Report, Which, to_explanations};
@@ -39,16 +39,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let start = Instant::now();
     let options = arguments.clone();
     let explained = move || explained(&options, start);
-    let Some(result) = limits::within(arguments.limits.deadline(start), explained) else {
-        say(&format!("isolde: {}: the time limit was reached", input::name(&arguments.file)));
-        return Ok(Status::Unknown);
+    let (text, status) = match limits::within(arguments.limits.deadline(start), explained) {
+        Ok(result) => result?,
+        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
     };
-    let (text, status) = result?;
     output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
     Ok(status)
 }
@@ -62,10 +61,10 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     }
     let index = Index::new(&history);
     let clock = limits::Clock::new(start, arguments.limits.deadline(start));
-    let stop = || clock.is_over();
     let used = history.memory() + index.memory();
     let limits = Limits {
-        stop: &stop,
+        stop: &|| clock.is_over(),
+        is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|_| {},
     };

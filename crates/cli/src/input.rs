@@ -1,10 +1,11 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
-use crate::{beside, subject};
+use crate::{beside, heap, subject};
 use isolde_history::format::{self, Format, ReadOptions};
 use isolde_history::{History, ReadError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How to read histories.
 #[derive(clap::Args, Clone)]
@@ -16,6 +17,13 @@ pub(crate) struct Arguments {
     /// The value every key starts with, if not what the format says
     #[arg(long, value_name = "NUMBER")]
     pub(crate) initial: Option<u64>,
+}
+
+/// Whether a history is being read.
+static IS_READING: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_reading() -> bool {
+    IS_READING.load(Relaxed)
 }
 
 /// Reads one history, that of a run or a bundle, or standard input for `-`. If a run noted other
@@ -36,7 +44,34 @@ pub(crate) fn read_again(
     arguments: &Arguments,
     memory_max: Option<usize>,
 ) -> Result<(History, &'static Format), Failure> {
-    let options = ReadOptions { memory_max, initial: arguments.initial };
+    IS_READING.store(true, Relaxed);
+    let read = read_any(path, arguments, memory_max);
+    IS_READING.store(false, Relaxed);
+    if read.is_ok() && heap::is_full() {
+        return Err(too_large(path, memory_max));
+    }
+    read
+}
+
+/// How to read within the limit of memory.
+pub(crate) const fn options(memory_max: Option<usize>, initial: Option<u64>) -> ReadOptions {
+    ReadOptions { memory_max, is_memory_full: Some(heap::is_full), initial }
+}
+
+/// What is said of a history that does not fit.
+pub(crate) fn too_large(path: &Path, memory_max: Option<usize>) -> Failure {
+    let mebibytes = memory_max.unwrap_or(usize::MAX) >> 20;
+    let message = format!("expected a history that fits in {mebibytes} MiB, found a larger one");
+    let hint = "give more with --memory, or check a part of the history";
+    ReadError::new(&name(path), message).hint(hint).into()
+}
+
+fn read_any(
+    path: &Path,
+    arguments: &Arguments,
+    memory_max: Option<usize>,
+) -> Result<(History, &'static Format), Failure> {
+    let options = options(memory_max, arguments.initial);
     let known = arguments.from.as_deref().map(by_name).transpose()?;
     if known.is_none()
         && let Some(bundled) = subject::bundled(path, options)?

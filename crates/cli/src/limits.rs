@@ -1,6 +1,9 @@
 //! Limits of time and memory: how they are written and how they are kept.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::exit::{Failure, Status};
+use crate::{heap, input, say};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -21,17 +24,25 @@ impl Arguments {
     }
 }
 
-/// Tells when a deadline is over, or the part of the time until then whose turn it is.
+/// Tells when a check has to end: at a deadline, at the end of the part of the time until then
+/// whose turn it is, or because the memory is full. Remembers why it said so.
 pub(crate) struct Clock {
     start: Instant,
     deadline: Option<Instant>,
     /// In nanoseconds since the start.
     turn_ends: AtomicU64,
+    is_memory: AtomicBool,
 }
 
 impl Clock {
     pub(crate) fn new(start: Instant, deadline: Option<Instant>) -> Clock {
-        Clock { start, deadline, turn_ends: AtomicU64::new(u64::MAX) }
+        let is_memory = AtomicBool::new(false);
+        Clock { start, deadline, turn_ends: AtomicU64::new(u64::MAX), is_memory }
+    }
+
+    /// One that starts now.
+    pub(crate) fn until(deadline: Option<Instant>) -> Clock {
+        Clock::new(Instant::now(), deadline)
     }
 
     pub(crate) fn has_deadline(&self) -> bool {
@@ -39,10 +50,21 @@ impl Clock {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| {
-            let now = Instant::now();
-            now >= deadline || self.since_start(now) >= self.turn_ends.load(Ordering::Relaxed)
-        })
+        let is_full = heap::is_full();
+        let is_over = is_full
+            || self.deadline.is_some_and(|deadline| {
+                let now = Instant::now();
+                now >= deadline || self.since_start(now) >= self.turn_ends.load(Relaxed)
+            });
+        if is_over {
+            self.is_memory.store(is_full, Relaxed);
+        }
+        is_over
+    }
+
+    /// Whether it was memory that ran out, and not time.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.is_memory.load(Relaxed)
     }
 
     /// Begins a turn that takes one in so many parts of what is left.
@@ -50,7 +72,7 @@ impl Clock {
         let Some(deadline) = self.deadline else { return };
         let now = Instant::now();
         let left = deadline.saturating_duration_since(now);
-        self.turn_ends.store(self.since_start(now + left / parts), Ordering::Relaxed);
+        self.turn_ends.store(self.since_start(now + left / parts), Relaxed);
     }
 
     fn since_start(&self, instant: Instant) -> u64 {
@@ -59,26 +81,71 @@ impl Clock {
     }
 }
 
-/// Does the work on another thread if there is a deadline, and gives up waiting for
-/// it soon after, whatever the work is at: `None`.
+/// The limit that work was given up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Time,
+    Memory,
+}
+
+impl Reached {
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Reached::Time => "the time limit was reached",
+            Reached::Memory => "the memory limit was reached",
+        }
+    }
+
+    /// A history too large to be read is bad input, and nothing is said about it.
+    pub(crate) fn while_reading(self, file: &Path, resources: &Resources) -> Option<Failure> {
+        let is_too_large = self == Reached::Memory && input::is_reading();
+        is_too_large.then(|| input::too_large(file, resources.memory_max()))
+    }
+
+    /// How a command ends that has nothing else to say.
+    pub(crate) fn end(self, file: &Path, resources: &Resources) -> Result<Status, Failure> {
+        if let Some(failure) = self.while_reading(file, resources) {
+            return Err(failure);
+        }
+        say(&format!("isolde: {}: {}", input::name(file), self.message()));
+        Ok(Status::Unknown)
+    }
+}
+
+/// Does the work on another thread, and gives up waiting for it soon after the deadline,
+/// or when it wants much more memory than allowed, whatever the work is at.
 pub(crate) fn within<T: Send + 'static>(
     deadline: Option<Instant>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+) -> Result<T, Reached> {
     const GRACE: Duration = Duration::from_millis(200);
-    let Some(deadline) = deadline else { return Some(work()) };
+    const LOOK: Duration = Duration::from_millis(20);
+    /// As much as the first thread of a process has.
+    const STACK: usize = 8 << 20;
     let (sender, receiver) = mpsc::channel();
-    let worker = std::thread::spawn(move || {
-        // The receiver is gone only if the time was up.
+    heap::hold_others();
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        // The receiver is gone only if a limit was reached.
         let _ = sender.send(work());
     });
-    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE) {
-        Ok(result) => Some(result),
-        Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => match worker.join() {
-            Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => unreachable!("the worker sends its result before it ends"),
-        },
+    let worker = worker.expect("a process may have a second thread");
+    let left = || deadline.map(|at| (at + GRACE).saturating_duration_since(Instant::now()));
+    loop {
+        match receiver.recv_timeout(left().map_or(LOOK, |left| left.min(LOOK))) {
+            Ok(result) => {
+                heap::hold_nobody();
+                return Ok(result);
+            }
+            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => return Err(Reached::Memory),
+            Err(RecvTimeoutError::Timeout) if left() == Some(Duration::ZERO) => {
+                return Err(Reached::Time);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => unreachable!("the worker sends its result before it ends"),
+            },
+        }
     }
 }
 
@@ -86,7 +153,8 @@ pub(crate) fn within<T: Send + 'static>(
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Resources {
-    /// Use no more memory than this, such as 4G or 500M [default: what is available]
+    /// Use no more memory than this, such as 4G or 500M, beside the program and files that are
+    /// mapped [default: what is available]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
@@ -95,8 +163,11 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Sets up the worker threads; once per process.
-    pub(crate) fn apply_threads(&self) {
+    /// Sets up the worker threads and the limit of memory; once per process.
+    pub(crate) fn apply(&self) {
+        if let Some(bytes) = self.memory_max() {
+            heap::limit(bytes);
+        }
         if let Some(threads) = self.threads {
             // Fails only if the pool exists already, and then it is as wished.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
@@ -201,7 +272,7 @@ mod tests {
     #[should_panic(expected = "what went wrong")]
     fn a_panic_under_a_deadline_is_one() {
         let deadline = Instant::now() + Duration::from_mins(1);
-        let _: Option<()> = within(Some(deadline), || panic!("what went wrong"));
+        let _: Result<(), Reached> = within(Some(deadline), || panic!("what went wrong"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::{input, limits, out, say};
+use crate::{input, limits, out};
 use isolde::lint::{RULES, lint};
 use isolde_history::Index;
 use isolde_report::{LintReport, lint_to_text, to_json};
@@ -37,15 +37,14 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let Some(file) = &arguments.file else { return list_rules() };
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     output::refuse_input(arguments.output.as_deref(), file)?;
     let (path, options) = (file.clone(), arguments.clone());
     let deadline = arguments.limits.deadline(Instant::now());
-    let Some(linted) = limits::within(deadline, move || linted(&path, &options)) else {
-        say(&format!("isolde: {}: the time limit was reached", input::name(file)));
-        return Ok(Status::Unknown);
+    let (text, status) = match limits::within(deadline, move || linted(&path, &options)) {
+        Ok(linted) => linted?,
+        Err(reached) => return reached.end(file, &arguments.limits.resources),
     };
-    let (text, status) = linted?;
     output::write(&text, arguments.format, arguments.output.as_deref())?;
     Ok(status)
 }

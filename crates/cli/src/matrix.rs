@@ -317,7 +317,7 @@ impl Cell {
 
     /// Checks the history against the level that forbids the anomaly.
     fn judge(&mut self, path: &Path, level: Level) -> Result<(), Failure> {
-        let options = ReadOptions { memory_max: None, initial: None };
+        let options = ReadOptions::default();
         let (history, _) = format::read_detected(format::open(path)?, options)?;
         let index = Index::new(&history);
         let verdicts = isolde::check(&history, &index, &[level], &Limits::NONE);

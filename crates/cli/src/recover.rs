@@ -9,7 +9,7 @@ use crate::exit::{Failure, Status};
 use crate::{convert, input, limits, say};
 use isolde_drivers::TARGETS;
 use isolde_harness::{Address, Installed, Past};
-use isolde_history::format::{self, Input, ReadOptions};
+use isolde_history::format::{self, Input};
 use isolde_history::{Datum, History, OpKind, Outcome, Source};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -45,7 +45,7 @@ fn usage(message: &str) -> Failure {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply_threads();
+    arguments.resources.apply();
     let to = convert::writable(&arguments.to)?;
     let address = Address::parse(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {
@@ -162,6 +162,6 @@ fn with_orders(
         text.push('\n');
     }
     let source = Source::from_bytes("the history with its order", text.as_bytes());
-    let options = ReadOptions { memory_max, initial: None };
+    let options = input::options(memory_max, None);
     Ok(format::read_detected(Input::File(source), options)?.0)
 }

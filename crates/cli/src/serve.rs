@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if !arguments.folder.is_dir() {
         return Err(Failure::Usage(format!("serve: expected a folder of runs, found no {folder}")));
     }
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let stop = interruption()?;
     let failed = |error: std::io::Error| {
         Failure::Usage(format!("serve: cannot listen on {}: {error}", arguments.listen))

@@ -41,10 +41,17 @@ enum Shrunk {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let name = input::name(&arguments.file);
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
-    match shrunk(arguments)? {
+    let start = Instant::now();
+    let options = arguments.clone();
+    // What was found in time is worth an answer after it, so only memory cuts it off.
+    let shrunk = match limits::within(None, move || shrunk(&options, start)) {
+        Ok(shrunk) => shrunk?,
+        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
+    };
+    match shrunk {
         Shrunk::Smaller(text) => {
             match &arguments.output {
                 None => out(&text)?,
@@ -64,14 +71,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
 }
 
-fn shrunk(arguments: &Arguments) -> Result<Shrunk, Failure> {
-    let start = Instant::now();
+fn shrunk(arguments: &Arguments, start: Instant) -> Result<Shrunk, Failure> {
     let memory_max = arguments.limits.resources.memory_max();
     let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let deadline = arguments.limits.deadline(start);
-    let stop = move || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let limits = Limits { stop: &stop, working_bytes_max: memory_max, observe: &|_| {} };
+    let clock = limits::Clock::until(deadline);
+    let limits = Limits {
+        stop: &|| clock.is_over(),
+        is_memory: &|| clock.is_memory(),
+        working_bytes_max: memory_max,
+        observe: &|_| {},
+    };
     let options = check::options_with(arguments.clock_drift);
     let levels = match arguments.level {
         Some(level) => vec![level],

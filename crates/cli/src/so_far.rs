@@ -1,7 +1,8 @@
-//! What is known of a check while it goes on, for when its time is up.
+//! What is known of a check while it goes on, for when a limit is reached.
 //!
 //! The thread that waits cannot ask the one that works, so whatever is found is left here.
 
+use crate::limits::Reached;
 use isolde::{Level, Satisfied, Unknown, Verdict};
 use isolde_history::{HistoryBuilder, Index};
 use isolde_report::{Decided, Report, Size};
@@ -42,12 +43,13 @@ impl SoFar {
         self.read.get().map(|read| &*read.levels)
     }
 
-    /// Verdicts for all levels: what is not decided is unknown for want of time.
-    pub(crate) fn decided(&self, levels: &[Level]) -> Vec<Decided> {
-        let decided = self.decided.lock().expect("nobody panics while holding it");
+    /// Verdicts for all levels: what is not decided is unknown because of the limit.
+    pub(crate) fn decided(&self, levels: &[Level], reached: Reached) -> Vec<Decided> {
+        // A thread that wanted too much memory is held wherever it was, also in here.
+        let decided = self.decided.try_lock().map_or_else(|_| Vec::new(), |it| it.clone());
         let verdict = |&level: &Level| {
             let known = decided.iter().find(|known| known.0 == level).cloned();
-            let limit = Unknown::Limit("the time limit was reached".into());
+            let limit = Unknown::Limit(reached.message().into());
             known.unwrap_or((level, Verdict::Unknown(limit), 0.0))
         };
         levels.iter().map(verdict).collect()
@@ -55,7 +57,7 @@ impl SoFar {
 
     /// A report on these verdicts of the history of this name, without what would take the
     /// history itself.
-    pub(crate) fn report(&self, name: &str, decided: &[Decided]) -> Report {
+    pub(crate) fn report(&self, name: &str, decided: &[Decided], reached: Reached) -> Report {
         let nothing = HistoryBuilder::new().finish(name).expect("nothing is small");
         let format = self.read.get().map_or("not read", |read| read.format);
         let mut report = Report::new(&nothing, &Index::new(&nothing), (name, format), decided, &[]);
@@ -66,8 +68,7 @@ impl SoFar {
         }
         for level in report.levels.iter_mut().filter(|it| it.verdict == "violated") {
             if level.settled_by.is_none() {
-                let reason = "the time limit was reached before it was explained";
-                level.reason = Some(reason.to_owned());
+                level.reason = Some(format!("{} before it was explained", reached.message()));
             }
         }
         report
@@ -110,7 +111,7 @@ mod tests {
         so_far.note(Level::ReadCommitted, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
         so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit("later".into())), 1.0);
         so_far.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
-        let report = so_far.report("h", &so_far.decided(&levels));
+        let report = so_far.report("h", &so_far.decided(&levels, Reached::Time), Reached::Time);
         let told: Vec<(&str, &str)> = report
             .levels
             .iter()
@@ -129,7 +130,8 @@ mod tests {
     fn without_a_history_nothing_is_said_of_it() {
         let so_far = SoFar::default();
         assert_eq!(so_far.levels(), None);
-        let report = so_far.report("h", &so_far.decided(&[Level::Causal]));
+        let report =
+            so_far.report("h", &so_far.decided(&[Level::Causal], Reached::Memory), Reached::Memory);
         assert_eq!((report.history.transactions, &*report.format), (0, "not read"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
-use crate::{input, limits, say};
+use crate::{input, limits};
 use isolde_history::Index;
 use isolde_report::{Stats, stats_to_text, to_json};
 use std::path::PathBuf;
@@ -26,15 +26,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let options = arguments.clone();
     let deadline = arguments.limits.deadline(Instant::now());
-    let Some(counted) = limits::within(deadline, move || counted(&options)) else {
-        say(&format!("isolde: {}: the time limit was reached", input::name(&arguments.file)));
-        return Ok(Status::Unknown);
+    let counted = match limits::within(deadline, move || counted(&options)) {
+        Ok(counted) => counted?,
+        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
     };
-    output::write(&counted?, arguments.format, arguments.output.as_deref())?;
+    output::write(&counted, arguments.format, arguments.output.as_deref())?;
     Ok(Status::Satisfied)
 }
 

@@ -109,7 +109,7 @@ impl Opening<'_> {
 
     fn options(&self) -> ReadOptions {
         let memory_max = self.limits.resources.memory_max();
-        ReadOptions { memory_max, initial: self.input.initial }
+        input::options(memory_max, self.input.initial)
     }
 
     /// A finished run: its verdicts are there, the history is shown if it still is.
@@ -140,11 +140,12 @@ impl Opening<'_> {
     pub(crate) fn checked(&self, history: &History, named: (&str, &str)) -> Value {
         let index = Index::new(history);
         let deadline = Instant::now() + self.limits.timeout.unwrap_or(CHECK_TIME);
-        let stop = move || Instant::now() >= deadline;
+        let clock = limits::Clock::until(Some(deadline));
         let used = history.memory() + index.memory();
         let memory_max = self.limits.resources.memory_max();
         let limits = Limits {
-            stop: &stop,
+            stop: &|| clock.is_over(),
+            is_memory: &|| clock.is_memory(),
             working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
             observe: &|_| {},
         };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Options of `isolde verify`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// The certificate, as `isolde check --certificate` writes it
     certificate: PathBuf,
@@ -32,7 +32,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply_threads();
+    arguments.resources.apply();
+    let options = arguments.clone();
+    let (text, status) = match limits::within(None, move || verified(&options)) {
+        Ok(verified) => verified?,
+        Err(reached) => return reached.end(&arguments.history, &arguments.resources),
+    };
+    output::write(&text, arguments.format, arguments.output.as_deref())?;
+    Ok(status)
+}
+
+fn verified(arguments: &Arguments) -> Result<(String, Status), Failure> {
     let name = input::name(&arguments.certificate);
     let mut source = format::open(&arguments.certificate)?.file()?;
     let certificate = isolde_certificate::read(&mut source)?;
@@ -44,9 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => to_text(&certificate, &results),
         OutputFormat::Json => to_json(&certificate, &results),
     };
-    output::write(&text, arguments.format, arguments.output.as_deref())?;
     let all = results.iter().all(Result::is_ok);
-    Ok(if all { Status::Satisfied } else { Status::Violated })
+    Ok((text, if all { Status::Satisfied } else { Status::Violated }))
 }
 
 const fn verdict(claim: &Claim) -> &'static str {

@@ -55,6 +55,7 @@ pub struct HistoryBuilder {
     pub(crate) snapshot_places: HashMap<Snapshot, u32>,
     position: u32,
     memory_max: Option<usize>,
+    is_memory_full: Option<fn() -> bool>,
     /// Whether the columns came sorted and complete.
     adopted: bool,
     default_declared: bool,
@@ -83,6 +84,12 @@ impl HistoryBuilder {
     /// [`HistoryBuilder::finish`] then fails, and what comes meanwhile is ignored.
     pub fn with_memory_max(bytes: Option<usize>) -> Self {
         HistoryBuilder { memory_max: bytes, ..Self::default() }
+    }
+
+    /// The same, and refuses to grow once this is true.
+    pub(crate) fn refusing_when(mut self, is_memory_full: Option<fn() -> bool>) -> Self {
+        self.is_memory_full = is_memory_full;
+        self
     }
 
     /// The table for interning keys, values and labels.
@@ -459,7 +466,7 @@ impl HistoryBuilder {
 
     fn refuse_if_over_memory(&mut self) {
         if let Some(bytes) = self.memory_max
-            && self.memory() > bytes
+            && (self.memory() > bytes || self.is_memory_full.is_some_and(|is_full| is_full()))
         {
             let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);
             self.refuse(format!(

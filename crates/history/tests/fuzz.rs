@@ -143,7 +143,8 @@ fn fail(format: &Format, input: &[u8], what: &str, problem: &str) -> ! {
 }
 
 fn read(format: &Format, files: &Files) -> Result<History, ReadError> {
-    let options = ReadOptions { memory_max: Some(INPUT_MEMORY_BYTES_MAX), initial: None };
+    let options =
+        ReadOptions { memory_max: Some(INPUT_MEMORY_BYTES_MAX), ..ReadOptions::default() };
     format::read(format, files.input(), options)
 }
 

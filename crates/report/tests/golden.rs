@@ -32,7 +32,7 @@ fn report_at(path: &Path, levels: Option<&[Level]>) -> Report {
 
 fn read(path: &Path) -> (History, &'static str) {
     let input = format::open(path).expect("a file");
-    let options = ReadOptions { memory_max: None, initial: None };
+    let options = ReadOptions::default();
     let (history, format) = format::read_detected(input, options).expect("a history");
     (history, format.name)
 }

@@ -66,7 +66,7 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
 }
 
 fn read(file: &Path) -> Result<History, String> {
-    let options = format::ReadOptions { memory_max: None, initial: None };
+    let options = format::ReadOptions::default();
     let input = format::open(file).map_err(|error| error.to_string())?;
     let (history, _) = format::read_detected(input, options).map_err(|error| error.to_string())?;
     Ok(history)

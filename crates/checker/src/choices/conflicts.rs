@@ -39,8 +39,7 @@ pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tr
         origins.sort_by_key(|&(origin, _)| origin != guessed.origin);
         reads.push(Read { guessed: *guessed, origins });
     }
-    let mut attempts =
-        Attempts { search, reads, cases: Vec::new(), work: WORK_MAX, ended: None };
+    let mut attempts = Attempts { search, reads, cases: Vec::new(), work: WORK_MAX, ended: None };
     let limits = acyclic::Limits {
         stop: search.limits.stop,
         memory_bytes_max: search.limits.working_bytes_max,

@@ -37,11 +37,10 @@ pub(super) fn orders(
     };
     let found: Vec<OnceLock<Vec<usize>>> = vec![OnceLock::new(); by_object.len()];
     let share = Limits {
-        stop: limits.stop,
         working_bytes_max: Some(
             limits.working_bytes_max.unwrap_or(BYTES_MAX) / rayon::current_num_threads().max(1),
         ),
-        observe: limits.observe,
+        ..*limits
     };
     let shared = &*operations;
     let violated = (0..by_object.len()).into_par_iter().find_map_first(|object| {

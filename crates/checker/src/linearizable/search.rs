@@ -312,7 +312,8 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         if (self.limits.stop)() {
-            return Err("time is up while orders are searched".into());
+            let what = if (self.limits.is_memory)() { "memory" } else { "time" };
+            return Err(format!("{what} is up while orders are searched"));
         }
         let rows =
             next.rows.capacity() + visited.rows.capacity() + 3 * (next.count + visited.count);

@@ -227,11 +227,13 @@ fn a_search_stops_when_told_and_when_memory_is_short() {
     }
     let history = parse_text(&text).expect("a well-formed history");
     let told = Limits { stop: &|| true, ..Limits::NONE };
+    let full = Limits { is_memory: &|| true, ..told };
     let short = Limits { working_bytes_max: Some(1 << 20), ..Limits::NONE };
     let reason = |limits: &Limits<'_>| match decide(&history, limits, Reading::default()) {
         Some(Verdict::Unknown(Unknown::Limit(reason))) => reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(&told), "time is up while orders are searched");
+    assert_eq!(reason(&full), "memory is up while orders are searched");
     assert!(reason(&short).ends_with("more memory than 1 MB"));
 }

@@ -85,7 +85,7 @@ pub(super) fn decide<L: CommitLevel>(
     (limits.observe)(Stage::Infer);
     let mut versions = Versions::new(history, index, model, options.sources);
     if !versions.find_conditions(model, limits.stop) {
-        return (limit(acyclic::Stop::Asked), Vec::new());
+        return (limit(acyclic::Stop::Asked, limits), Vec::new());
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
@@ -277,7 +277,7 @@ impl<'a> Commits<'a> {
                     .then(|| self.prover().of_search(&refutation, &asked));
                 violated(anomaly, proof)
             }
-            Solved::Stopped(stop) => limit(stop),
+            Solved::Stopped(stop) => limit(stop, self.limits),
         }
     }
 
@@ -302,11 +302,11 @@ impl<'a> Commits<'a> {
     /// A verdict if a limit is reached.
     fn halt(&self) -> Option<Verdict> {
         if (self.limits.stop)() {
-            return Some(limit(acyclic::Stop::Asked));
+            return Some(limit(acyclic::Stop::Asked, self.limits));
         }
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let most = self.limits.working_bytes_max?;
-        (used > most).then(|| limit(acyclic::Stop::Memory))
+        (used > most).then(|| limit(acyclic::Stop::Memory, self.limits))
     }
 }
 

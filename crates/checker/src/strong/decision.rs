@@ -23,7 +23,7 @@ use super::versions::{self, Versions};
 use super::witness::guess;
 use super::{Options, Saturate};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::check::{Limits, Stage};
+use crate::check::{Limits, MEMORY_REACHED, Stage};
 use crate::naming;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
@@ -100,7 +100,7 @@ impl<'a> Decision<'a> {
                 self.give_up_all();
             }
             if (self.limits.stop)() {
-                return limit(acyclic::Stop::Asked);
+                return limit(acyclic::Stop::Asked, self.limits);
             }
             if let Attempt::Verdict(verdict) = self.attempt() {
                 return verdict;
@@ -201,7 +201,7 @@ impl<'a> Decision<'a> {
                 return self.cyclic(graph, &stuck, Some(&clocks));
             }
             (Saturated::Stopped, _) => {
-                return Attempt::Verdict(limit(acyclic::Stop::Asked));
+                return Attempt::Verdict(limit(acyclic::Stop::Asked, self.limits));
             }
         };
         let components = if self.has_choices() {
@@ -224,7 +224,7 @@ impl<'a> Decision<'a> {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
             Searched::ViolatedUnproven => self.refuted_unproven(graph),
-            Searched::Stopped(stop) => Attempt::Verdict(limit(stop)),
+            Searched::Stopped(stop) => Attempt::Verdict(limit(stop, self.limits)),
         }
     }
 
@@ -402,7 +402,7 @@ impl<'a> Decision<'a> {
                 Some(false) => {
                     return Verdict::Unknown(Unknown::Unsupported(open_conditions(self.history())));
                 }
-                None => return limit(acyclic::Stop::Asked),
+                None => return limit(acyclic::Stop::Asked, self.limits),
             }
         }
         let events = self.model.events_of(self.history().txn_count()) as Node;
@@ -420,10 +420,10 @@ impl<'a> Decision<'a> {
     /// A verdict if a limit is reached.
     fn halt(&self, bytes: usize) -> Option<Verdict> {
         if (self.limits.stop)() {
-            return Some(limit(acyclic::Stop::Asked));
+            return Some(limit(acyclic::Stop::Asked, self.limits));
         }
         let most = self.limits.working_bytes_max?;
-        (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory))
+        (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory, self.limits))
     }
 }
 
@@ -458,10 +458,10 @@ pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
     })
 }
 
-pub(super) fn limit(stop: acyclic::Stop) -> Verdict {
+pub(super) fn limit(stop: acyclic::Stop, limits: &Limits<'_>) -> Verdict {
     Verdict::Unknown(Unknown::Limit(match stop {
-        acyclic::Stop::Asked => "the time limit was reached".into(),
-        acyclic::Stop::Memory => "the memory limit was reached".into(),
+        acyclic::Stop::Asked => limits.reached().into(),
+        acyclic::Stop::Memory => MEMORY_REACHED.into(),
         acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
                                      with a time limit it goes on until then"
             .into(),

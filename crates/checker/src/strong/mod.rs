@@ -139,7 +139,7 @@ pub(crate) fn decide<'a>(
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);
     let Some(versions) = found else {
-        return limit(acyclic::Stop::Asked);
+        return limit(acyclic::Stop::Asked, limits);
     };
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });

@@ -90,7 +90,8 @@ impl Decision<'_> {
                     // The graph is there once, solvers are as many as groups.
                     used + most.saturating_sub(used) / components.groups
                 });
-                let limits = Limits { stop: &stop, working_bytes_max, observe: &observe };
+                let limits =
+                    Limits { stop: &stop, working_bytes_max, observe: &observe, ..*self.limits };
                 let found = self.search_within(
                     (graph, order),
                     (&limits, self.conflicts_max),

@@ -56,12 +56,12 @@ impl Live {
 
     /// One look; nothing if there is no point in another one.
     fn look(&self, history: &Path, levels: &[Level], is_over: &AtomicBool) -> Option<()> {
-        let options = ReadOptions { memory_max: Some(MEMORY_MAX), initial: None };
+        let options = ReadOptions { memory_max: Some(MEMORY_MAX), ..ReadOptions::default() };
         let (history, _) = format::read_detected(format::open(history).ok()?, options).ok()?;
         let index = Index::new(&history);
         let deadline = Instant::now() + BUDGET;
         let stop = || is_over.load(Ordering::Relaxed) || Instant::now() >= deadline;
-        let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), observe: &|_| {} };
+        let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), ..Limits::NONE };
         let mut check = Check::new(&history, &index, &limits);
         let verdicts: Vec<_> = levels.iter().map(|&level| check.decide(level)).collect();
         let mut state = self.state.lock().expect("nobody panics while holding it");

@@ -108,7 +108,7 @@ fn after_help() -> String {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply_threads();
+    arguments.limits.resources.apply();
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = Address::parse(target).map_err(|message| usage(&message))?;
     let preset = arguments.workload.preset_or(DEFAULT_PRESET);

@@ -4,12 +4,12 @@ use super::Run;
 use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
-use crate::check;
 use crate::exit::{Failure, Status};
+use crate::{check, input, limits};
 use isolde::{Check, Level, Limits, Options, applicable_levels};
 use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
-use isolde_history::format::{self, ReadOptions};
+use isolde_history::format;
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
@@ -132,14 +132,15 @@ impl Judged {
         let memory_max = run.arguments.limits.resources.memory_max();
         let name = path.display().to_string();
         let input = format::open(path)?;
-        let options = ReadOptions { memory_max, initial: None };
+        let options = input::options(memory_max, None);
         let (history, format) = format::read_detected(input, options)?;
         let index = Index::new(&history);
         let deadline = Instant::now() + run.arguments.limits.timeout.unwrap_or(CHECK_TIME);
-        let stop = move || Instant::now() >= deadline;
+        let clock = limits::Clock::until(Some(deadline));
         let used = history.memory() + index.memory();
         let limits = Limits {
-            stop: &stop,
+            stop: &|| clock.is_over(),
+            is_memory: &|| clock.is_memory(),
             working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
             observe: &|_| {},
         };

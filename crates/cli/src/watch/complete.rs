@@ -83,7 +83,7 @@ impl Deciding<'_> {
     fn decide(&mut self, is_last: bool) {
         let deadline = Instant::now() + TIME_MAX;
         let stop = || Instant::now() >= deadline;
-        let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), observe: &|_| {} };
+        let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), ..Limits::NONE };
         let decided =
             if is_last { self.rounds.finish(&limits) } else { self.rounds.decide(&limits) };
         match decided {

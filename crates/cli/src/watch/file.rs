@@ -78,7 +78,7 @@ fn recorded(
     memory_max: Option<usize>,
 ) -> Result<Files, Failure> {
     let name = input.name().to_owned();
-    let options = ReadOptions { memory_max, initial: None };
+    let options = ReadOptions { memory_max, ..ReadOptions::default() };
     let (history, _) = format::read_detected(input, options)?;
     let Some(Traced { batch, initial, unwritten }) = from_history(&history) else {
         let message = "expected a history with times, found one without";

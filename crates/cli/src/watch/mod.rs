@@ -175,7 +175,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.refuse_what_has_no_effect()?;
-    arguments.resources.apply_threads();
+    arguments.resources.apply();
     let watch = Watch {
         arguments,
         hub: Arc::new(Hub::new()),

@@ -26,7 +26,7 @@ pub(super) fn opinion(history: &History) -> Opinion {
     let index = Index::new(history);
     let deadline = Instant::now() + TIME_MAX;
     let stop = || Instant::now() >= deadline;
-    let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), observe: &|_| {} };
+    let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), ..Limits::NONE };
     let mut check = Check::new(history, &index, &limits);
     let levels = applicable_levels(history);
     let mut found = Opinion { txns: history.txn_count(), ..Opinion::default() };

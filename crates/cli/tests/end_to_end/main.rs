@@ -11,6 +11,8 @@ mod input;
 mod install;
 mod key_value;
 mod matrix;
+#[cfg(target_os = "linux")]
+mod memory;
 mod other_commands;
 mod outputs;
 mod page;

@@ -74,6 +74,15 @@ fn a_history_beyond_its_memory_is_refused_not_cut() {
 }
 
 #[test]
+fn a_history_is_refused_once_there_is_no_more_memory() {
+    let mut builder = HistoryBuilder::with_memory_max(Some(1 << 30)).refusing_when(Some(|| true));
+    let session = builder.session(value(1));
+    builder.begin(session);
+    let error = builder.finish("big.txt").expect_err("no memory is left").to_string();
+    assert!(error.starts_with("big.txt: expected a history that fits in 1024 MiB"), "{error}");
+}
+
+#[test]
 fn the_last_declaration_of_an_initial_value_counts() {
     let mut builder = HistoryBuilder::new();
     let key = builder.key(value(1));

@@ -190,6 +190,8 @@ impl Sample<'_> {
 pub struct ReadOptions {
     /// Refuse histories that need more memory than about this many bytes.
     pub memory_max: Option<usize>,
+    /// Refuse the history once this is true: what readers hold beside it counts too.
+    pub is_memory_full: Option<fn() -> bool>,
     /// Every key starts with this natural number instead of what the format says;
     /// a source that itself says otherwise is refused.
     pub initial: Option<u64>,
@@ -241,7 +243,8 @@ pub fn read(
     options: ReadOptions,
 ) -> Result<History, ReadError> {
     let name = input.name().to_owned();
-    let mut builder = HistoryBuilder::with_memory_max(options.memory_max);
+    let mut builder =
+        HistoryBuilder::with_memory_max(options.memory_max).refusing_when(options.is_memory_full);
     for source in input.sources() {
         source.stop_when(builder.refusal());
         if let Some(bytes) = options.memory_max {
