@@ -309,7 +309,8 @@ impl Maker<'_> {
             }
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.predicate(op);
-                let kind = if self.is_torn(op) { OpKind::PredicateRead } else { it.kind };
+                let is_read = self.is_torn(op) || self.loses_its_list(op, &predicate);
+                let kind = if is_read { OpKind::PredicateRead } else { it.kind };
                 self.builder.predicate(kind, predicate);
             }
             _ => {
@@ -408,6 +409,13 @@ impl Maker<'_> {
                 let written = writes_of(value);
                 (initial || !written.is_empty())
                     && written.iter().all(|&op| self.selection.has(op))
+    /// Whether an update listed rows of which none is left. It would seem to have listed none,
+    /// and every write directly behind it, of whatever row, to be its own.
+    fn loses_its_list(&self, op: OpId, left: &Predicate) -> bool {
+        let lists = |predicate: &Predicate| predicate.rows.iter().any(|row| row.matched);
+        lists(self.history.predicate(op)) && !lists(left)
+    }
+
                     && !open.contains(&value)
             };
             let kept: Vec<usize> = (0..named.len()).filter(|&place| is_kept(place)).collect();
