@@ -92,7 +92,7 @@ pub struct Report {
     /// Names of what the database told about itself and is not so, whatever the levels are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refuted: Vec<String>,
-    /// Anomalies that refute none of the levels asked for.
+    /// Anomalies that were seen beside those that show the levels asked for violated.
     pub remarks: Vec<AnomalyReport>,
     /// Why levels that hold were not tested by this history, and what is wrong with what a
     /// database told.
