@@ -315,7 +315,8 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
         Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
-            report.anomalies = explainer.anomalies(*level, violated);
+            let is_minimal;
+            (report.anomalies, is_minimal) = explainer.anomalies(*level, violated);
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
@@ -339,9 +340,15 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// The anomalies of a level, at most so many, the first of them as small as can be.
-    fn anomalies(&mut self, level: Level, violated: &Violated) -> Vec<AnomalyReport> {
-        let Some((first, others)) = violated.anomalies.split_first() else { return Vec::new() };
+    /// The anomalies of a level, at most so many, the first of them as small as can be, and
+    /// whether it is.
+    fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
+        let Some((first, others)) = violated.anomalies.split_first() else {
+            return (Vec::new(), true);
+        };
+                None if !is_minimal => {
+                    Some("the counterexample is as it was found: a smaller one may exist".into())
+                }
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
         also.sort_unstable();
@@ -363,7 +370,7 @@ impl Explainer<'_> {
         };
         let others = others.iter().take(ANOMALIES_MAX - 1);
         let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
-        std::iter::once(first).chain(others).collect()
+        (std::iter::once(first).chain(others).collect(), is_minimal)
     }
 }
 
@@ -386,6 +393,7 @@ impl Size {
     pub fn of(history: &History) -> Size {
         let count = |wanted| history.outcomes().iter().filter(|&&it| it == wanted).count();
         Size {
+        let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
             sessions: history.session_count(),
             transactions: history.txn_count(),
             operations: history.op_count(),
