@@ -6,7 +6,7 @@ use isolde::{
     Axiom, Clash, Conflict, Contradiction, INITIAL, Level, Options, Satisfied, Verdict, conflicts,
     replay, timestamps,
 };
-use isolde_history::{History, Index, KeyId, OpId, Timestamp, TxnId};
+use isolde_history::{History, Index, KeyId, MisreadKind, OpId, Timestamp, TxnId};
 use serde::Serialize;
 
 /// What a database told that verdicts rest on, in words.
@@ -291,9 +291,39 @@ fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String)
             let txns = [Some(reader), writer].into_iter().flatten().collect();
             (txns, explanation)
         }
+        Contradiction::Misread(misread) => {
+            let reader = prose.history.txn_of(misread.read);
+            let (content, at) = (prose.content(misread.read, misread.key), prose.at(misread.read));
+            let (writer, why) = never_there(prose, misread.kind);
+            let txns = [Some(reader), writer].into_iter().flatten().collect();
+            (txns, format!("{} read {content} {at}\n{why}", prose.txn(reader)))
+        }
         Contradiction::Versions(step) => (
             vec![step.before, step.after],
             format!("{}\nthe order has them the other way round", prose.version(&step)),
         ),
+    }
+}
+
+/// Why a read is wrong in every order, and by whose write.
+fn never_there(prose: &Prose<'_>, kind: MisreadKind) -> (Option<TxnId>, String) {
+    let by = |write: OpId| (prose.history.txn_of(write), prose.at(write));
+    match kind {
+        MisreadKind::ThinAir => (None, "nobody wrote that".to_owned()),
+        MisreadKind::Aborted { write } => {
+            let (writer, at) = by(write);
+            (Some(writer), format!("{} wrote that and aborted {at}", prose.txn(writer)))
+        }
+        MisreadKind::Intermediate { write } => {
+            let (writer, at) = by(write);
+            let why = format!("{} wrote that and replaced it itself {at}", prose.txn(writer));
+            (Some(writer), why)
+        }
+        MisreadKind::Future { write } => {
+            (None, format!("it wrote that only later {}", by(write).1))
+        }
+        MisreadKind::NotMyOwnWrite { write } | MisreadKind::NotMyLastWrite { write } => {
+            (None, format!("it had written something else itself {}", by(write).1))
+        }
     }
 }

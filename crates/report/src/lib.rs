@@ -43,7 +43,7 @@ pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
 
-use isolde::lint::{Rule, vacuity, wrongly_told};
+use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
 use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
@@ -94,8 +94,8 @@ pub struct Report {
     pub refuted: Vec<String>,
     /// Anomalies that were seen beside those that show the levels asked for violated.
     pub remarks: Vec<AnomalyReport>,
-    /// Why levels that hold were not tested by this history, and what is wrong with what a
-    /// database told.
+    /// Why levels that hold were not tested by this history, what is wrong with what a
+    /// database told, and initial values that it seems to have.
     pub notes: Vec<NoteReport>,
 }
 
@@ -234,18 +234,6 @@ impl Report {
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
             remarks.push(anomaly_report(&prose, anomaly, &[]));
         }
-        // Only what holds can hold for want of a test.
-        let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-        let rules = if holds { vacuity(history, index) } else { Vec::new() };
-        let note = |rule: &'static Rule, example| NoteReport {
-            name: rule.name,
-            meaning: rule.meaning,
-            advice: rule.advice,
-            example,
-        };
-        let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
-        let told = wrongly_told(history, index).into_iter();
-        notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
         let serialization_order = GivenOrderReport::new(&prose, index, decided);
         let timestamps = TimestampsReport::new(&prose, index);
         let conflicts = ConflictReport::all(&prose, index);
@@ -265,7 +253,7 @@ impl Report {
             refuted,
             levels,
             remarks,
-            notes,
+            notes: notes_on(history, index, decided),
         }
     }
 
@@ -293,6 +281,24 @@ impl Report {
             report.without_given = same.and_then(|it| it.without_given);
         }
     }
+}
+
+/// What to know before the verdicts are believed.
+fn notes_on(history: &History, index: &Index, decided: &[Decided]) -> Vec<NoteReport> {
+    // Only what holds can hold for want of a test.
+    let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
+    let rules = if holds { vacuity(history, index) } else { Vec::new() };
+    let note = |rule: &'static Rule, example| NoteReport {
+        name: rule.name,
+        meaning: rule.meaning,
+        advice: rule.advice,
+        example,
+    };
+    let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
+    let mut wrong = wrongly_told(history, index);
+    wrong.extend(wrongly_read(history, index));
+    notes.extend(wrong.into_iter().map(|(rule, example)| note(rule, Some(example))));
+    notes
 }
 
 fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
@@ -324,6 +330,9 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
                 None if all.len() > ANOMALIES_MAX => {
                     Some(format!("{} of {} anomalies are shown", ANOMALIES_MAX, all.len()))
                 }
+                None if !is_minimal => {
+                    Some("the counterexample is as it was found: a smaller one may exist".into())
+                }
                 None => None,
             };
         }
@@ -346,9 +355,6 @@ impl Explainer<'_> {
         let Some((first, others)) = violated.anomalies.split_first() else {
             return (Vec::new(), true);
         };
-                None if !is_minimal => {
-                    Some("the counterexample is as it was found: a smaller one may exist".into())
-                }
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
         also.sort_unstable();
@@ -364,6 +370,7 @@ impl Explainer<'_> {
             self.known.push((first.clone(), found.clone()));
             found
         };
+        let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
         let first = match &explanation {
             Some(it) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
             None => anomaly_report(self.prose, first, &names_of(&also)),
@@ -393,7 +400,6 @@ impl Size {
     pub fn of(history: &History) -> Size {
         let count = |wanted| history.outcomes().iter().filter(|&&it| it == wanted).count();
         Size {
-        let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
             sessions: history.session_count(),
             transactions: history.txn_count(),
             operations: history.op_count(),

@@ -16,9 +16,11 @@
 //! last writer of each key, the rows that exist, and who is writing what.
 
 use super::state::State;
-use super::{Contradiction, Found, found_by, misread};
+use super::{Contradiction, Found, first_misreads, found_by, misread};
 use hashbrown::HashMap;
-use isolde_history::{History, Index, KeyId, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId};
+use isolde_history::{
+    History, Index, KeyId, Misread, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId,
+};
 
 /// Which of the four does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +109,11 @@ pub fn timestamps(history: &History, index: &Index) -> Option<Vec<Clash>> {
     Some([session, internal, external, conflict].into_iter().flatten().collect())
 }
 
+/// Whether a read is wrong beside its own transaction's writes.
+const fn is_internal(kind: MisreadKind) -> bool {
+    matches!(kind, MisreadKind::NotMyOwnWrite { .. } | MisreadKind::NotMyLastWrite { .. })
+}
+
 fn in_sessions(history: &History, index: &Index) -> Option<Clash> {
     for session in history.sessions() {
         let mut last: Option<TxnId> = None;
@@ -135,6 +142,8 @@ struct Sweep<'a> {
     history: &'a History,
     index: &'a Index,
     several: HashMap<ReadId, &'a [Origin]>,
+    /// Reads of others' writes that nothing committed explains.
+    wrong: HashMap<TxnId, Misread>,
     last: Vec<Option<TxnId>>,
     /// By key, who writes it and has not committed yet.
     writing: HashMap<KeyId, TxnId>,
@@ -147,6 +156,7 @@ impl<'a> Sweep<'a> {
             history,
             index,
             several: index.several().iter().map(|it| (it.read, &it.candidates[..])).collect(),
+            wrong: first_misreads(history, index, |kind| !is_internal(kind)),
             last: vec![None; history.key_count()],
             writing: HashMap::new(),
             state: history.has_predicates().then(|| State::new(history)),
@@ -182,7 +192,10 @@ impl<'a> Sweep<'a> {
     }
 
     fn reads(&mut self, txn: TxnId) -> Option<Contradiction> {
-        misread(self.index, txn, &self.several, &self.last).or_else(|| self.conditions(txn))
+        let wrong = self.wrong.get(&txn).copied().map(Contradiction::Misread);
+        wrong
+            .or_else(|| misread(self.index, txn, &self.several, &self.last))
+            .or_else(|| self.conditions(txn))
     }
 
     /// Operations by condition, which see own writes that have not taken effect for others.
@@ -265,6 +278,16 @@ mod tests {
     #[test]
     fn own_writes_are_read() {
         check("A ts=1..2: w(x,1) w(x,2) r(x,1)\n", "INT");
+    }
+
+    #[test]
+    fn what_nobody_committed_is_not_what_was_committed_last() {
+        check("A ts=1..2: w(x,1)\nB ts=30..31: r(x,7)\n", "EXT");
+        check("A ts=1..2: w(x,1) aborted\nB ts=30..31: r(x,1)\n", "EXT");
+        check("A ts=1..2: w(x,1) w(x,2)\nB ts=30..31: r(x,1)\n", "EXT");
+        check("A ts=1..2: r(x,1) w(x,1)\n", "EXT");
+        check("A ts=1..2: w(x,1)\nB ts=30..31: p(all; x=7)\n", "EXT");
+        check("A ts=1..2: w(x,1)\nB ts=30..31: r(x,?)\n", "");
     }
 
     #[test]

@@ -139,10 +139,23 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
 pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
     let recording = Recording { history, index };
     let first = |&rule: &&'static Rule| {
+    first_of(TOLD, history, index)
+}
+
+/// Mistakes of a recording that make reads look wrong which are not, each with an example.
+pub fn wrongly_read(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
+    first_of(&[&values::OTHER_INITIAL_VALUE], history, index)
+}
+
+fn first_of(
+    rules: &[&'static Rule],
+    history: &History,
+    index: &Index,
+) -> Vec<(&'static Rule, String)> {
         let found = (rule.find)(&recording).shown.into_iter().next();
         found.map(|example| (rule, example.text))
     };
-    TOLD.iter().filter_map(first).collect()
+    rules.iter().filter_map(first).collect()
 }
 
 /// The rule of this name.
