@@ -43,6 +43,7 @@ pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
 
+use given::LeftOut;
 use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
 use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
@@ -166,7 +167,8 @@ pub struct LevelReport {
     pub verdict: &'static str,
     /// What shows a violation.
     pub anomalies: Vec<AnomalyReport>,
-    /// Why the level is not decided, or which other level decided it.
+    /// Why the level is not decided, which other level decided it, or what it was judged
+    /// without because the database contradicts itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The verdict without the version orders that a database gave, where they may have
@@ -222,8 +224,14 @@ impl Report {
     ) -> Report {
         let prose = Prose::new(history, index, file);
         let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
-        let levels: Vec<LevelReport> =
+        let mut levels: Vec<LevelReport> =
             decided.iter().map(|decided| level_report(&mut explainer, decided)).collect();
+        let left_out = given::left_out(history);
+        if options.sources.given {
+            for level in &mut levels {
+                note_left_out(level, &left_out);
+            }
+        }
         let refutes_one = |anomaly: &Anomaly| {
             let weakest = anomaly.kind.refutes();
             decided.iter().any(|(level, ..)| {
@@ -237,14 +245,19 @@ impl Report {
         let serialization_order = GivenOrderReport::new(&prose, index, decided);
         let timestamps = TimestampsReport::new(&prose, index);
         let conflicts = ConflictReport::all(&prose, index);
-        let refuted = given::refuted(serialization_order.as_ref(), timestamps.as_ref(), &conflicts);
+        let refuted = given::refuted(
+            serialization_order.as_ref(),
+            timestamps.as_ref(),
+            &conflicts,
+            &left_out,
+        );
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             file: file.to_owned(),
             format: format.to_owned(),
             history: Size::of(history),
-            evidence: given::evidence(history, options),
+            evidence: given::evidence(history, index, options),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order,
@@ -339,6 +352,16 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
         Verdict::Unknown(reason) => report.reason = Some(reason.to_string()),
     }
     report
+}
+
+/// Says of a level that is not violated what it was judged without: with that it might be.
+fn note_left_out(report: &mut LevelReport, left_out: &[LeftOut]) {
+    if report.verdict == "violated" || left_out.is_empty() {
+        return;
+    }
+    let known = report.reason.iter().map(String::as_str);
+    let reasons: Vec<&str> = known.chain(left_out.iter().map(|it| it.reason)).collect();
+    report.reason = Some(reasons.join("; "));
 }
 
 /// Explains violations, each once: several levels often have the same.

@@ -89,14 +89,13 @@ impl Clash {
 pub fn timestamps(history: &History, index: &Index) -> Option<Vec<Clash>> {
     history.txns().find(|&txn| history.timestamps(txn).is_some())?;
     let counted = || history.txns().filter(|&txn| index.is_counted(txn));
-    for txn in counted() {
-        match history.timestamps(txn) {
-            None => return Some(vec![Clash::Missing(txn)]),
-            Some(given) if given.start > given.commit => {
-                return Some(vec![Clash::Backwards(txn)]);
-            }
-            Some(_) => {}
-        }
+    let is_backwards =
+        |&txn: &TxnId| history.timestamps(txn).is_some_and(|given| given.start > given.commit);
+    if let Some(txn) = counted().find(is_backwards) {
+        return Some(vec![Clash::Backwards(txn)]);
+    }
+    if let Some(txn) = counted().find(|&txn| history.timestamps(txn).is_none()) {
+        return Some(vec![Clash::Missing(txn)]);
     }
     let session = in_sessions(history, index);
     let internal = index.misreads().iter().find_map(|misread| match misread.kind {

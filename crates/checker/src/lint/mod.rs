@@ -63,6 +63,7 @@ pub static RULES: &[Rule] = &[
     evidence::UNKNOWN_VERSION,
     evidence::MISSING_VERSION,
     evidence::ABORTED_VERSION,
+    evidence::UNKNOWN_NUMBER,
     evidence::CONTRADICTING_ORDERS,
     evidence::REPEATED_NUMBER,
     evidence::REVERSED_TIMESTAMPS,
@@ -123,6 +124,7 @@ static TOLD: &[&Rule] = &[
     &evidence::UNKNOWN_VERSION,
     &evidence::MISSING_VERSION,
     &evidence::ABORTED_VERSION,
+    &evidence::UNKNOWN_NUMBER,
     &evidence::CONTRADICTING_ORDERS,
     &evidence::REPEATED_NUMBER,
     &evidence::UNNUMBERED_WRITER,
@@ -137,8 +139,6 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
 
 /// What is wrong with orders and snapshots that a database told, each with an example.
 pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
-    let recording = Recording { history, index };
-    let first = |&rule: &&'static Rule| {
     first_of(TOLD, history, index)
 }
 
@@ -152,6 +152,8 @@ fn first_of(
     history: &History,
     index: &Index,
 ) -> Vec<(&'static Rule, String)> {
+    let recording = Recording { history, index };
+    let first = |&rule: &&'static Rule| {
         let found = (rule.find)(&recording).shown.into_iter().next();
         found.map(|example| (rule, example.text))
     };
