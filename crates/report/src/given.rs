@@ -474,6 +474,18 @@ mod tests {
         assert_eq!(evidence("A id=3: w(x,1)\nB id=3 sees=4: r(x,1)\n"), "");
     }
 
+    #[test]
+    fn an_aggregate_that_no_state_gives_has_a_name() {
+        let named = |count: u32| {
+            let text = format!("A: w(x,1)\nB: p(all; x=1) p(count all -> {count})\nserial: A B\n");
+            let level = report(&text).levels.remove(0);
+            let names: Vec<&str> = level.anomalies.iter().map(|it| it.name).collect();
+            (level.verdict, names)
+        };
+        assert_eq!(named(2), ("violated", vec!["result-set-mismatch"]));
+        assert_eq!(named(1), ("satisfied", vec![]));
+    }
+
     /// Two reads that differ refute the level asked for, which is shown violated by something
     /// else; what is seen besides is not said to refute nothing.
     #[test]

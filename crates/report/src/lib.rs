@@ -45,7 +45,9 @@ pub use terminal::{Detail, Which, to_explanations, to_text};
 
 use given::LeftOut;
 use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
-use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
+use isolde::{
+    Anomaly, Explanation, Level, Limits, Options, Verdict, Violated, impossible_aggregates,
+};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
@@ -376,7 +378,7 @@ impl Explainer<'_> {
     /// whether it is.
     fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
         let Some((first, others)) = violated.anomalies.split_first() else {
-            return (Vec::new(), true);
+            return (self.told_by_nothing(level), true);
         };
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
@@ -401,6 +403,23 @@ impl Explainer<'_> {
         let others = others.iter().take(ANOMALIES_MAX - 1);
         let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
         (std::iter::once(first).chain(others).collect(), is_minimal)
+    }
+}
+
+impl Explainer<'_> {
+    /// What can be named of a violation that trying all orders showed.
+    fn told_by_nothing(&self, level: Level) -> Vec<AnomalyReport> {
+        let mut also: Vec<Level> = level.stronger_than();
+        also.push(level);
+        also.sort_unstable();
+        let weaker = level.weaker_than();
+        let found = impossible_aggregates(self.prose.history, self.prose.index);
+        let refuting = found.iter().filter(|anomaly| {
+            let refuted = anomaly.kind.refutes();
+            refuted.contains(&level) || refuted.iter().any(|it| weaker.contains(it))
+        });
+        let refuting = refuting.take(ANOMALIES_MAX);
+        refuting.map(|it| anomaly_report(self.prose, it, &names_of(&also))).collect()
     }
 }
 
