@@ -28,6 +28,7 @@ mod weak;
 
 pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Way, found_by_reading,
+    impossible_aggregates,
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};

@@ -11,8 +11,8 @@
 //! - an element whose append goes is taken out of all lists, as if it had never been appended;
 //! - a row that was read by condition goes with its write;
 //! - of a key that loses a write, no condition tells anything but through rows it returned:
-//!   the key is listed with a version never learned, and an aggregate that it may have a
-//!   share in has a result never learned.
+//!   if a version of it may meet the condition, the key is listed with a version never
+//!   learned, and an aggregate that it may have a share in has a result never learned.
 //!
 //! Lists that contradict each other are the exception. They refute most levels by themselves,
 //! but the session guarantees tolerate them and take no order from them; a part without the
@@ -25,7 +25,7 @@ use crate::history::{
 };
 use crate::index::Index;
 use crate::predicate::{Condition, Predicate, PredicateRow};
-use crate::value::Value;
+use crate::value::{Datum, Value};
 use hashbrown::{HashMap, HashSet};
 
 /// What of a history to keep.
@@ -134,6 +134,7 @@ impl Part {
             keys: Vec::new(),
             txns: Vec::new(),
             thinned: Vec::new(),
+            thinned_by: ThinnedBy::default(),
         };
         maker.find_thinned();
         maker.operations();
@@ -154,13 +155,49 @@ struct Maker<'a> {
     txns: Vec<TxnId>,
     /// Keys that lose a write, ascending; empty if there are no conditions.
     thinned: Vec<Thinned>,
+    thinned_by: ThinnedBy,
 }
 
 /// A key that loses a write.
+#[derive(Clone, Copy)]
 struct Thinned {
     key: KeyId,
     /// Whether the part has an operation on it.
     is_mentioned: bool,
+}
+
+/// Keys that lose a write by numbers, so that a condition need not look at each of them; none
+/// if not all are numbers.
+#[derive(Default)]
+struct ThinnedBy {
+    name: Option<Vec<(i128, Thinned)>>,
+    /// One entry for each version.
+    value: Option<Vec<(i128, Thinned)>>,
+}
+
+impl ThinnedBy {
+    fn new(history: &History, index: &Index, thinned: &[Thinned]) -> ThinnedBy {
+        let number = |value: Value| match history.datum(value) {
+            Datum::Int(number) => Some(number),
+            _ => None,
+        };
+        let names = thinned.iter().map(|&it| Some((number(history.key_name(it.key))?, it)));
+        let values = thinned.iter().flat_map(|&it| {
+            let written = index.versions_of(it.key).iter().map(|version| version.value);
+            let all = written.chain([history.initial(it.key)]);
+            // Rows that do not exist meet no condition.
+            let existing = all.filter(|&value| value != Value::NIL);
+            existing.map(move |value| Some((number(value)?, it)))
+        });
+        let sorted = |mut entries: Vec<(i128, Thinned)>| {
+            entries.sort_unstable_by_key(|entry| (entry.0, entry.1.key));
+            entries
+        };
+        ThinnedBy {
+            name: names.collect::<Option<_>>().map(sorted),
+            value: values.collect::<Option<_>>().map(sorted),
+        }
+    }
 }
 
 impl Maker<'_> {
@@ -193,11 +230,38 @@ impl Maker<'_> {
             .filter(|key| thinned[key.index()] || is_lost(key))
             .map(|key| Thinned { key, is_mentioned: mentioned[key.index()] })
             .collect();
+        self.thinned_by = ThinnedBy::new(history, self.index, &self.thinned);
+    }
+
+    /// Keys that lose a write and may have a share in what a condition finds, some that have
+    /// none among them where looking at all is dear; ascending.
+    fn thinned_for(&self, condition: &Condition) -> Vec<Thinned> {
+        let (entries, low, high) = match condition {
+            Condition::KeyRange { low, high } => (&self.thinned_by.name, *low, *high),
+            Condition::ValueRange { low, high } => (&self.thinned_by.value, *low, *high),
+            Condition::Equals(value) => (&self.thinned_by.value, *value, *value),
+            _ => (&None, Value::NIL, Value::NIL),
+        };
+        let bound = |value: Value, none: i128| match self.history.datum(value) {
+            Datum::Int(number) => Some(number),
+            Datum::Nil if !matches!(condition, Condition::Equals(_)) => Some(none),
+            _ => None,
+        };
+        let bounds = bound(low, i128::MIN).zip(bound(high, i128::MAX));
+        let (Some(entries), Some((low, high))) = (entries, bounds) else {
+            return self.thinned.clone();
+        };
+        let start = entries.partition_point(|entry| entry.0 < low);
+        let within = entries[start..].iter().take_while(|entry| entry.0 <= high);
+        let mut found: Vec<Thinned> = within.map(|entry| entry.1).collect();
+        found.sort_unstable_by_key(|it| it.key);
+        found.dedup_by_key(|it| it.key);
+        found
     }
 
     /// Whether a key that loses a write may have a share in what a condition finds.
     fn may_lose_a_share(&self, condition: &Condition) -> bool {
-        self.thinned.iter().any(|it| {
+        self.thinned_for(condition).iter().any(|it| {
             let versions = self.index.versions_of(it.key).iter().map(|version| Some(version.op()));
             let mut all = std::iter::once(None).chain(versions);
             all.any(|write| self.history.meets(condition, it.key, write) != Some(false))
@@ -309,7 +373,8 @@ impl Maker<'_> {
             }
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 let predicate = self.predicate(op);
-                let kind = if self.is_torn(op) { OpKind::PredicateRead } else { it.kind };
+                let is_read = self.is_torn(op) || self.loses_its_list(op, &predicate);
+                let kind = if is_read { OpKind::PredicateRead } else { it.kind };
                 self.builder.predicate(kind, predicate);
             }
             _ => {
@@ -344,6 +409,13 @@ impl Maker<'_> {
         })
     }
 
+    /// Whether an update listed rows of which none is left. It would seem to have listed none,
+    /// and every write directly behind it, of whatever row, to be its own.
+    fn loses_its_list(&self, op: OpId, left: &Predicate) -> bool {
+        let lists = |predicate: &Predicate| predicate.rows.iter().any(|row| row.matched);
+        lists(self.history.predicate(op)) && !lists(left)
+    }
+
     fn predicate(&mut self, op: OpId) -> Predicate {
         let mut whole = self.history.predicate(op).clone();
         if self.is_torn(op) {
@@ -376,7 +448,9 @@ impl Maker<'_> {
         let is_read = |row: &PredicateRow| row.matched && row.value != Value::UNKNOWN;
         rows.retain(|row| is_read(row) || !is_thinned(row.key));
         let listed: HashSet<KeyId> = rows.iter().map(|row| row.key).collect();
-        let mentioned = self.thinned.iter().filter(|it| it.is_mentioned);
+        // Of a key no version of which meets the condition, it was right to return none.
+        let lost = self.thinned_for(&self.history.predicate(op).condition);
+        let mentioned = lost.iter().filter(|it| it.is_mentioned);
         let others = mentioned.map(|it| it.key).filter(|key| !listed.contains(key));
         rows.extend(others.map(|key| PredicateRow { key, value: Value::UNKNOWN, matched: false }));
         let mut aggregate = whole.aggregate;
@@ -393,8 +467,10 @@ impl Maker<'_> {
     fn orders(&mut self) {
         let history = self.history;
         let orders = history.orders();
+        let places: HashMap<KeyId, usize> =
+            self.keys.iter().enumerate().map(|(place, &key)| (key, place)).collect();
         for chain in &orders.versions {
-            let Some(place) = self.keys.iter().position(|&key| key == chain.key) else { continue };
+            let Some(&place) = places.get(&chain.key) else { continue };
             let writes_of = |value| writes_of(self.index, chain.key, value).collect();
             let named = chain.named(history, &writes_of);
             let open: Vec<Value> = (named.iter().zip(&chain.values))

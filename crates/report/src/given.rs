@@ -6,18 +6,24 @@ use isolde::{
     Axiom, Clash, Conflict, Contradiction, INITIAL, Level, Options, Satisfied, Verdict, conflicts,
     replay, timestamps,
 };
-use isolde_history::{History, Index, KeyId, OpId, Timestamp, TxnId};
+use isolde_history::{
+    CONTRADICTING_ORDERS, History, Index, KeyId, MisreadKind, OpId, REPEATED_NUMBER, Timestamp,
+    TxnId, Value, Version, VersionChain,
+};
 use serde::Serialize;
+use std::collections::HashSet;
 
-/// What a database told that verdicts rest on, in words.
-pub(crate) fn evidence(history: &History, options: Options) -> Vec<String> {
+/// What a database told that verdicts rest on, in words: what is left out because it tells
+/// nothing, or contradicts itself, is not counted.
+pub(crate) fn evidence(history: &History, index: &Index, options: Options) -> Vec<String> {
     let mut evidence = Vec::new();
-    let orders = &history.orders().versions;
-    if !orders.is_empty() && options.sources.given {
-        let mut keys: Vec<KeyId> = orders.iter().map(|chain| chain.key).collect();
+    let chains = &history.orders().versions;
+    let chains: Vec<&VersionChain> = chains.iter().filter(|it| names_a_write(index, it)).collect();
+    if !chains.is_empty() && options.sources.given {
+        let mut keys: Vec<KeyId> = chains.iter().map(|chain| chain.key).collect();
         keys.sort_unstable();
         keys.dedup();
-        let complete = orders.iter().filter(|chain| chain.complete).count();
+        let complete = chains.iter().filter(|chain| has_all_versions(index, chain)).count();
         let all = if complete == keys.len() { "complete" } else { "partial" };
         let keys = crate::terminal::counted(keys.len(), "key");
         evidence.push(format!("{all} version orders of {keys}"));
@@ -26,11 +32,59 @@ pub(crate) fn evidence(history: &History, options: Options) -> Vec<String> {
         history.txn_snapshot(*txn).is_some()
             || history.ops_of(*txn).any(|op| history.op_snapshot(op).is_some())
     };
-    if history.has_snapshots() {
+    // Without the number of any writer nobody knows what a snapshot sees.
+    let is_numbered = |txn: TxnId| {
+        history.number(txn).is_some() && index.is_counted(txn) && !index.written_by(txn).is_empty()
+    };
+    if history.has_snapshots() && history.txns().any(is_numbered) {
         let txns = history.txns().filter(has_snapshot).count();
         evidence.push(format!("snapshots of {}", crate::terminal::counted(txns, "transaction")));
     }
     evidence
+}
+
+/// Whether somebody wrote what an order of versions names.
+fn names_a_write(index: &Index, chain: &VersionChain) -> bool {
+    let versions = index.versions_of(chain.key);
+    chain.values.iter().any(|value| versions.binary_search_by_key(value, |it| it.value).is_ok())
+}
+
+/// Whether an order of versions is as complete as it is said to be.
+fn has_all_versions(index: &Index, chain: &VersionChain) -> bool {
+    let told: HashSet<Value> = chain.values.iter().copied().collect();
+    let counts = |version: &&Version| version.is_final() && index.is_counted(version.txn);
+    let mut versions = index.versions_of(chain.key).iter().filter(counts);
+    chain.complete && versions.all(|version| told.contains(&version.value))
+}
+
+/// Something that a database told, that contradicts itself, and that verdicts do without.
+pub(crate) struct LeftOut {
+    /// What it is.
+    pub name: &'static str,
+    /// What a verdict says of it.
+    pub reason: &'static str,
+}
+
+/// What a database told and is left out because it contradicts itself.
+pub(crate) fn left_out(history: &History) -> Vec<LeftOut> {
+    let rows = [
+        (
+            CONTRADICTING_ORDERS,
+            LeftOut {
+                name: "version-order",
+                reason: "without told version orders, which contradict each other",
+            },
+        ),
+        (
+            REPEATED_NUMBER,
+            LeftOut {
+                name: "transaction-number",
+                reason: "without told numbers that several transactions share",
+            },
+        ),
+    ];
+    let is_remarked = |kind: &str| history.remarks().iter().any(|remark| remark.kind == kind);
+    rows.into_iter().filter(|row| is_remarked(row.0)).map(|row| row.1).collect()
 }
 
 /// Whether the serialization order that a database gave explains what clients saw.
@@ -76,6 +130,9 @@ pub struct TimestampsReport {
     pub explains: bool,
     /// What does not hold.
     pub failed: Vec<FailedAxiom>,
+    /// Whether they are wrong, and not only missing of some.
+    #[serde(skip)]
+    pub(crate) is_refuted: bool,
 }
 
 /// Something about timestamps that does not hold.
@@ -93,13 +150,15 @@ pub struct FailedAxiom {
 impl TimestampsReport {
     pub(crate) fn new(prose: &Prose<'_>, index: &Index) -> Option<TimestampsReport> {
         let clashes = timestamps(prose.history, index)?;
+        // Timestamps that some lack are no claim about all.
+        let is_refuted = clashes.iter().any(|clash| !matches!(clash, Clash::Missing(_)));
         let failed = clashes.into_iter().map(|clash| {
             let (txns, explanation) = clashed(prose, clash);
             let transactions = txns.into_iter().map(|txn| prose.txn(txn)).collect();
             FailedAxiom { name: clash.axiom().map(Axiom::name), transactions, explanation }
         });
         let failed: Vec<FailedAxiom> = failed.collect();
-        Some(TimestampsReport { explains: failed.is_empty(), failed })
+        Some(TimestampsReport { explains: failed.is_empty(), failed, is_refuted })
     }
 }
 
@@ -135,13 +194,13 @@ pub(crate) fn refuted(
     serial: Option<&GivenOrderReport>,
     timestamps: Option<&TimestampsReport>,
     conflicts: &[ConflictReport],
+    left_out: &[LeftOut],
 ) -> Vec<String> {
     let serial = serial.is_some_and(|it| !it.explains).then(|| "serialization-order".to_owned());
-    // Timestamps that some lack are no claim about all.
-    let is_wrong = |it: &TimestampsReport| it.failed.iter().any(|failed| failed.name.is_some());
-    let timestamps = timestamps.is_some_and(is_wrong).then(|| "timestamps".to_owned());
+    let timestamps = timestamps.is_some_and(|it| it.is_refuted).then(|| "timestamps".to_owned());
     let conflicts = conflicts.iter().map(ConflictReport::name);
-    serial.into_iter().chain(timestamps).chain(conflicts).collect()
+    let left_out = left_out.iter().map(|it| it.name.to_owned());
+    serial.into_iter().chain(timestamps).chain(conflicts).chain(left_out).collect()
 }
 
 fn parted(prose: &Prose<'_>, conflict: Conflict) -> (Vec<TxnId>, String) {
@@ -291,9 +350,149 @@ fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String)
             let txns = [Some(reader), writer].into_iter().flatten().collect();
             (txns, explanation)
         }
+        Contradiction::Misread(misread) => {
+            let reader = prose.history.txn_of(misread.read);
+            let (content, at) = (prose.content(misread.read, misread.key), prose.at(misread.read));
+            let (writer, why) = never_there(prose, misread.kind);
+            let txns = [Some(reader), writer].into_iter().flatten().collect();
+            (txns, format!("{} read {content} {at}\n{why}", prose.txn(reader)))
+        }
         Contradiction::Versions(step) => (
             vec![step.before, step.after],
             format!("{}\nthe order has them the other way round", prose.version(&step)),
         ),
+    }
+}
+
+/// Why a read is wrong in every order, and by whose write.
+fn never_there(prose: &Prose<'_>, kind: MisreadKind) -> (Option<TxnId>, String) {
+    let by = |write: OpId| (prose.history.txn_of(write), prose.at(write));
+    match kind {
+        MisreadKind::ThinAir => (None, "nobody wrote that".to_owned()),
+        MisreadKind::Aborted { write } => {
+            let (writer, at) = by(write);
+            (Some(writer), format!("{} wrote that and aborted {at}", prose.txn(writer)))
+        }
+        MisreadKind::Intermediate { write } => {
+            let (writer, at) = by(write);
+            let why = format!("{} wrote that and replaced it itself {at}", prose.txn(writer));
+            (Some(writer), why)
+        }
+        MisreadKind::Future { write } => {
+            (None, format!("it wrote that only later {}", by(write).1))
+        }
+        MisreadKind::NotMyOwnWrite { write } | MisreadKind::NotMyLastWrite { write } => {
+            (None, format!("it had written something else itself {}", by(write).1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Decided, Detail, Report, to_text};
+    use isolde::{Check, Level, Limits, found_by_reading};
+    use isolde_history::Index;
+    use isolde_history::format::parse_text;
+
+    fn report(text: &str) -> Report {
+        let history = parse_text(text).expect("a well-formed history");
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let decided: Vec<Decided> =
+            vec![(Level::Serializable, check.decide(Level::Serializable), 0.0)];
+        let found = found_by_reading(&history, &index);
+        Report::new(&history, &index, ("a.txt", "text"), &decided, &found)
+    }
+
+    /// What is refuted, and how the claim is told.
+    fn refutes(text: &str, refuted: &[&str], sentences: &[&str]) {
+        let report = report(text);
+        assert_eq!(report.refuted, refuted, "{text}");
+        let told = to_text(&report, Detail::Full, None);
+        for sentence in sentences {
+            assert!(told.contains(sentence), "{sentence} is missing:\n{told}");
+        }
+        assert!(refuted.is_empty() || !told.contains("every read"), "{told}");
+        let quiet = to_text(&report, Detail::Verdicts, None);
+        for claim in refuted {
+            assert!(quiet.contains(&format!("{claim}\trefuted")), "{quiet}");
+        }
+    }
+
+    #[test]
+    fn a_serialization_order_does_not_explain_what_nobody_committed() {
+        let order = &["serialization-order"];
+        refutes("A: w(x,1)\nB: r(x,1)\nserial: A B\n", &[], &["explains every read"]);
+        refutes("A: w(x,1)\nB: r(x,7)\nserial: A B\n", order, &["nobody wrote that"]);
+        let aborted = "A: w(x,1) aborted\nB: r(x,1)\nserial: B\n";
+        refutes(aborted, order, &["A wrote that and aborted"]);
+        let intermediate = "A: w(x,1) w(x,2)\nB: r(x,1)\nserial: A B\n";
+        refutes(intermediate, order, &["A wrote that and replaced it itself"]);
+        refutes("A: r(x,1) w(x,1)\nserial: A\n", order, &["it wrote that only later"]);
+        refutes("A: w(x,1) r(x,2)\nB: w(x,2)\nserial: B A\n", order, &["something else itself"]);
+    }
+
+    #[test]
+    fn timestamps_do_not_explain_what_nobody_wrote_nor_run_backwards() {
+        let timestamps = &["timestamps"];
+        let thin_air = "A ts=1..2: w(x,1)\nB ts=30..31: r(x,7)\n";
+        refutes(thin_air, timestamps, &["EXT: B read x = 7", "nobody wrote that"]);
+        refutes("A ts=30..20: w(x,1)\n", timestamps, &["commits before it starts"]);
+        refutes("A: w(y,1)\nB ts=30..20: w(x,1)\n", timestamps, &["commits before it starts"]);
+        refutes("A ts=1..2: w(x,1)\nB: r(x,1)\n", &[], &["has no timestamps"]);
+    }
+
+    #[test]
+    fn a_value_that_looks_initial_comes_with_what_to_try() {
+        let text = "A: r(x,0) r(y,0) w(x,1)\n";
+        refutes(text, &[], &["try `--initial 0`", "(other-initial-value)"]);
+    }
+
+    #[test]
+    fn evidence_that_contradicts_itself_is_refuted_and_named_in_the_verdict() {
+        let without = "without told version orders, which contradict each other";
+        let writes = "A: w(x,1)\nB: w(x,2)\n";
+        let contradicting = format!("{writes}order x: 1 2\norder x: 2 1\n");
+        refutes(&contradicting, &["version-order"], &[without]);
+        assert_eq!(report(&contradicting).levels[0].reason.as_deref(), Some(without));
+        assert_eq!(report(&format!("{writes}order x: 1 2\n")).levels[0].reason, None);
+        let shared = "A id=3: w(x,1)\nB id=3 sees=4: r(x,1)\n";
+        refutes(shared, &["transaction-number"], &["without told numbers"]);
+    }
+
+    #[test]
+    fn only_evidence_that_is_used_is_counted() {
+        let evidence = |text: &str| report(text).evidence.join("; ");
+        let writes = "A: w(x,1)\nB: w(x,2)\nC: w(x,3)\n";
+        let complete = "complete version orders of 1 key";
+        let partial = "partial version orders of 1 key";
+        assert_eq!(evidence(&format!("{writes}order x complete: 1 2 3\n")), complete);
+        assert_eq!(evidence(&format!("{writes}order x complete: 1 3\n")), partial);
+        assert_eq!(evidence(&format!("{writes}order y complete: 1 3\n")), "");
+        let snapshot = "A id=3: w(x,1)\nB id=4 sees=4: r(x,1)\n";
+        assert_eq!(evidence(snapshot), "snapshots of 1 transaction");
+        assert_eq!(evidence("A id=3: w(x,1)\nB id=3 sees=4: r(x,1)\n"), "");
+    }
+
+    #[test]
+    fn an_aggregate_that_no_state_gives_has_a_name() {
+        let named = |count: u32| {
+            let text = format!("A: w(x,1)\nB: p(all; x=1) p(count all -> {count})\nserial: A B\n");
+            let level = report(&text).levels.remove(0);
+            let names: Vec<&str> = level.anomalies.iter().map(|it| it.name).collect();
+            (level.verdict, names)
+        };
+        assert_eq!(named(2), ("violated", vec!["result-set-mismatch"]));
+        assert_eq!(named(1), ("satisfied", vec![]));
+    }
+
+    /// Two reads that differ refute the level asked for, which is shown violated by something
+    /// else; what is seen besides is not said to refute nothing.
+    #[test]
+    fn what_is_also_seen_may_refute_the_level_too() {
+        let text =
+            "A: w(x,1)\nB: w(x,2)\nT: r(x,1) r(x,2)\nC: r(a,nil) w(b,1)\nD: r(b,nil) w(a,1)\n";
+        let told = to_text(&report(text), Detail::Full, None);
+        assert!(told.contains("also seen:\n"), "{told}");
     }
 }

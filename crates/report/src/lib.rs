@@ -44,8 +44,11 @@ pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
 
-use isolde::lint::{Rule, vacuity, wrongly_told};
-use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
+use given::LeftOut;
+use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
+use isolde::{
+    Anomaly, Explanation, Level, Limits, Options, Verdict, Violated, impossible_aggregates,
+};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
@@ -93,10 +96,10 @@ pub struct Report {
     /// Names of what the database told about itself and is not so, whatever the levels are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refuted: Vec<String>,
-    /// Anomalies that refute none of the levels asked for.
+    /// Anomalies that were seen beside those that show the levels asked for violated.
     pub remarks: Vec<AnomalyReport>,
     /// Why levels that hold were not tested by this history, what is wrong with what a
-    /// database told, and what was left out by request.
+    /// database told, initial values that it seems to have, and what was left out by request.
     pub notes: Vec<NoteReport>,
 }
 
@@ -167,7 +170,8 @@ pub struct LevelReport {
     pub verdict: &'static str,
     /// What shows a violation.
     pub anomalies: Vec<AnomalyReport>,
-    /// Why the level is not decided, or which other level decided it.
+    /// Why the level is not decided, which other level decided it, or what it was judged
+    /// without because the database contradicts itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The verdict without the version orders that a database gave, where they may have
@@ -223,8 +227,14 @@ impl Report {
     ) -> Report {
         let prose = Prose::new(history, index, file);
         let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
-        let levels: Vec<LevelReport> =
+        let mut levels: Vec<LevelReport> =
             decided.iter().map(|decided| level_report(&mut explainer, decided)).collect();
+        let left_out = given::left_out(history);
+        if options.sources.given {
+            for level in &mut levels {
+                note_left_out(level, &left_out);
+            }
+        }
         let refutes_one = |anomaly: &Anomaly| {
             let weakest = anomaly.kind.refutes();
             decided.iter().any(|(level, ..)| {
@@ -235,30 +245,22 @@ impl Report {
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
             remarks.push(anomaly_report(&prose, anomaly, &[]));
         }
-        // Only what holds can hold for want of a test.
-        let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-        let rules = if holds { vacuity(history, index) } else { Vec::new() };
-        let note = |rule: &'static Rule, example| NoteReport {
-            name: rule.name,
-            meaning: rule.meaning,
-            advice: rule.advice,
-            example,
-        };
-        let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
-        let told = wrongly_told(history, index).into_iter();
-        notes.extend(told.map(|(rule, example)| note(rule, Some(example))));
-        notes.extend(left_out::notes(history, options));
         let serialization_order = GivenOrderReport::new(&prose, index, decided);
         let timestamps = TimestampsReport::new(&prose, index);
         let conflicts = ConflictReport::all(&prose, index);
-        let refuted = given::refuted(serialization_order.as_ref(), timestamps.as_ref(), &conflicts);
+        let refuted = given::refuted(
+            serialization_order.as_ref(),
+            timestamps.as_ref(),
+            &conflicts,
+            &left_out,
+        );
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             file: file.to_owned(),
             format: format.to_owned(),
             history: Size::of(history),
-            evidence: given::evidence(history, options),
+            evidence: given::evidence(history, index, options),
             strongest: lattice::strongest(decided),
             weakest_violated: lattice::weakest_violated(decided),
             serialization_order,
@@ -267,7 +269,7 @@ impl Report {
             refuted,
             levels,
             remarks,
-            notes,
+            notes: notes_on(history, index, decided, options),
         }
     }
 
@@ -304,6 +306,30 @@ impl Report {
     }
 }
 
+/// What to know before the verdicts are believed.
+fn notes_on(
+    history: &History,
+    index: &Index,
+    decided: &[Decided],
+    options: Options,
+) -> Vec<NoteReport> {
+    // Only what holds can hold for want of a test.
+    let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
+    let rules = if holds { vacuity(history, index) } else { Vec::new() };
+    let note = |rule: &'static Rule, example| NoteReport {
+        name: rule.name,
+        meaning: rule.meaning,
+        advice: rule.advice,
+        example,
+    };
+    let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
+    let mut wrong = wrongly_told(history, index);
+    wrong.extend(wrongly_read(history, index));
+    notes.extend(wrong.into_iter().map(|(rule, example)| note(rule, Some(example))));
+    notes.extend(left_out::notes(history, options));
+    notes
+}
+
 fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
     let mut report = LevelReport {
         level: level.name(),
@@ -324,7 +350,8 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
         Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
-            report.anomalies = explainer.anomalies(*level, violated);
+            let is_minimal;
+            (report.anomalies, is_minimal) = explainer.anomalies(*level, violated);
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
@@ -334,12 +361,25 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
                 None if all.len() > ANOMALIES_MAX => {
                     Some(format!("{} of {} anomalies are shown", ANOMALIES_MAX, all.len()))
                 }
+                None if !is_minimal => {
+                    Some("the counterexample is as it was found: a smaller one may exist".into())
+                }
                 None => None,
             };
         }
         Verdict::Unknown(reason) => report.reason = Some(reason.to_string()),
     }
     report
+}
+
+/// Says of a level that is not violated what it was judged without: with that it might be.
+fn note_left_out(report: &mut LevelReport, left_out: &[LeftOut]) {
+    if report.verdict == "violated" || left_out.is_empty() {
+        return;
+    }
+    let known = report.reason.iter().map(String::as_str);
+    let reasons: Vec<&str> = known.chain(left_out.iter().map(|it| it.reason)).collect();
+    report.reason = Some(reasons.join("; "));
 }
 
 /// Explains violations, each once: several levels often have the same.
@@ -350,11 +390,18 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// The anomalies of a level, at most so many, the first of them as small as can be.
-    fn anomalies(&mut self, level: Level, violated: &Violated) -> Vec<AnomalyReport> {
+    /// The anomalies of a level, at most so many, the first of them as small as can be, and
+    /// whether it is.
+    fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
         let (first, others) = match violated.anomalies.split_first() {
             Some((first, others)) => (Some(first), others),
-            None => (None, [].as_slice()),
+            None => {
+                let told = self.told_by_nothing(level);
+                if !told.is_empty() {
+                    return (told, true);
+                }
+                (None, [].as_slice())
+            }
         };
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
@@ -374,14 +421,32 @@ impl Explainer<'_> {
             self.known.push((first.cloned(), found.clone()));
             found
         };
+        let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
         let first = match (&explanation, first) {
             (Some(it), _) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
             (None, Some(first)) => anomaly_report(self.prose, first, &names_of(&also)),
-            (None, None) => return Vec::new(),
+            (None, None) => return (Vec::new(), true),
         };
         let others = others.iter().take(ANOMALIES_MAX - 1);
         let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
-        std::iter::once(first).chain(others).collect()
+        (std::iter::once(first).chain(others).collect(), is_minimal)
+    }
+}
+
+impl Explainer<'_> {
+    /// What can be named of a violation that trying all orders showed.
+    fn told_by_nothing(&self, level: Level) -> Vec<AnomalyReport> {
+        let mut also: Vec<Level> = level.stronger_than();
+        also.push(level);
+        also.sort_unstable();
+        let weaker = level.weaker_than();
+        let found = impossible_aggregates(self.prose.history, self.prose.index);
+        let refuting = found.iter().filter(|anomaly| {
+            let refuted = anomaly.kind.refutes();
+            refuted.contains(&level) || refuted.iter().any(|it| weaker.contains(it))
+        });
+        let refuting = refuting.take(ANOMALIES_MAX);
+        refuting.map(|it| anomaly_report(self.prose, it, &names_of(&also))).collect()
     }
 }
 

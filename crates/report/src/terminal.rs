@@ -58,7 +58,7 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
         show_conflict(&mut out, conflict, report);
     }
     if !report.remarks.is_empty() {
-        line(&mut out, format_args!("\nalso seen, refuting none of these levels:"));
+        line(&mut out, format_args!("\nalso seen:"));
         for anomaly in &report.remarks {
             show(&mut out, anomaly);
         }

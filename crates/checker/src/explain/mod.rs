@@ -28,11 +28,18 @@ use crate::readings::Readings;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
 use isolde_history::{History, Index, OpId, Part, Selection};
-use shrink::{Keep, Shrinker};
+use shrink::{Keep, Shrinker, work_of};
 
-/// Operations of all checked parts together; then what is found so far is shown. Counted and
-/// not timed, so that the same history has the same explanation.
+/// So many times the work of looking at the whole history once may go into a smaller
+/// counterexample, within the bounds below. Counted and not timed, so that the same history has
+/// the same explanation.
+const WORK_FACTOR: usize = 50;
+const WORK_LEAST: usize = 200_000;
 const WORK_MAX: usize = 4_000_000;
+
+/// A counterexample that could not be made minimal within its work is shown if it has at most
+/// so many transactions: what the engine found is shorter than a larger one.
+const UNFINISHED_TXNS_MAX: usize = 20;
 
 /// Histories of so many operations are shrunk as a whole if nothing says where to look.
 const WHOLE_OPS_MAX: usize = 10_000;
@@ -57,7 +64,7 @@ pub struct Explanation {
 }
 
 /// Explains why a level is violated, as briefly as can be. `None` if the violation does not
-/// say where to look.
+/// say where to look, or nothing brief was found with a bounded amount of work.
 pub fn explain(
     (history, index): (&History, &Index),
     level: Level,
@@ -127,10 +134,13 @@ fn shrunk(
     let part = Part::new(history, index, &selection);
     let shown_at = weakest(&part.history, level, options, limits);
     let mut shrinker = Shrinker::new((history, index), shown_at, options, limits, selection);
-    shrinker.work_left = WORK_MAX;
+    shrinker.work_left = (WORK_FACTOR * work_of(history)).clamp(WORK_LEAST, WORK_MAX);
     shrinker.run(Keep::OnlyWhatIsNeeded);
     let is_minimal = shrinker.is_done;
     let part = Part::new(history, index, &shrinker.selection);
+    if !is_minimal && part.history.txn_count() > UNFINISHED_TXNS_MAX {
+        return None;
+    }
     let mut anomaly = argue(&part.history, shown_at, options, limits)?;
     if anomaly.kind == AnomalyKind::ReadSkew {
         let specific = most_specific(&part.history, shown_at, options, limits);

@@ -78,6 +78,17 @@ fn start(
     Selection::all(history)
 }
 
+/// How much there is to look at: operations, and what those by condition say of rows.
+pub(super) fn work_of(history: &History) -> usize {
+    if !history.has_predicates() {
+        return history.op_count();
+    }
+    let by_condition = (0..history.op_count() as u32).map(OpId);
+    let by_condition = by_condition.filter(|&op| !history.op(op).kind.has_key());
+    let rows: usize = by_condition.map(|op| history.predicate(op).rows.len()).sum();
+    history.op_count() + rows
+}
+
 /// A part that violates a level, becoming smaller.
 pub(super) struct Shrinker<'a> {
     whole: (&'a History, &'a Index),
@@ -86,7 +97,7 @@ pub(super) struct Shrinker<'a> {
     limits: &'a Limits<'a>,
     observe: &'a dyn Fn(Progress),
     pub(super) selection: Selection,
-    /// Operations that may be checked still.
+    /// How much may be looked at still; see [`work_of`].
     pub(super) work_left: usize,
     checks: usize,
     /// Whether everything was tried.
@@ -189,9 +200,9 @@ impl<'a> Shrinker<'a> {
     }
 
     fn try_this(&mut self, smaller: Selection) {
-        self.work_left = self.work_left.saturating_sub(smaller.ops.len() + 1);
         self.checks += 1;
         let part = Part::new(self.whole.0, self.whole.1, &smaller);
+        self.work_left = self.work_left.saturating_sub(work_of(&part.history) + 1);
         if is_violated(&part.history, self.level, self.options, self.limits) {
             self.selection = smaller;
         }

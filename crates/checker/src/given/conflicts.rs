@@ -157,6 +157,8 @@ struct ToldVersions {
     /// By key and place, the least number of a writer from there on.
     least_from: HashMap<KeyId, Vec<u64>>,
     places: HashMap<(KeyId, TxnId), usize>,
+    /// By key, all that write it and have a number, by their numbers.
+    numbered: HashMap<KeyId, Vec<(u64, TxnId)>>,
 }
 
 impl ToldVersions {
@@ -173,7 +175,9 @@ impl ToldVersions {
             }
         }
         writers.retain(|key, _| !broken.contains(key));
-        let mut told = ToldVersions { writers, least_from: HashMap::new(), places: HashMap::new() };
+        let numbered = numbered_writers(history, index);
+        let (least_from, places) = (HashMap::new(), HashMap::new());
+        let mut told = ToldVersions { writers, least_from, places, numbered };
         for (&key, chain) in &told.writers {
             told.places.extend(chain.iter().enumerate().map(|(at, &txn)| ((key, txn), at)));
             let mut least: Vec<u64> =
@@ -186,8 +190,8 @@ impl ToldVersions {
         told
     }
 
-    /// The first version after what was read that a snapshot sees. What comes before the first
-    /// told version is not known, so of the initial one nothing is said.
+    /// The first version after what was read that a snapshot sees. After the initial one come
+    /// all others, told or not; after another one those that the database told to be later.
     fn seen_after(
         &self,
         history: &History,
@@ -195,11 +199,13 @@ impl ToldVersions {
         saw: Option<TxnId>,
         (reader, snapshot): (TxnId, &Snapshot),
     ) -> Option<TxnId> {
-        let chain = self.writers.get(&key)?;
-        let after = match saw {
-            Some(writer) => self.places.get(&(key, writer))? + 1,
-            None => 0,
+        let Some(writer) = saw else {
+            let below = self.numbered.get(&key)?.iter().take_while(|it| it.0 < snapshot.below);
+            let mut seen = below.filter(|it| it.1 != reader && snapshot.sees(it.0));
+            return seen.next().map(|it| it.1);
         };
+        let chain = self.writers.get(&key)?;
+        let after = self.places.get(&(key, writer))? + 1;
         let least = &self.least_from[&key];
         // From where the least number is beyond the bound, nothing is seen.
         let end = after + least[after..].partition_point(|&least| least < snapshot.below);
@@ -208,6 +214,21 @@ impl ToldVersions {
         };
         chain[after..end].iter().find(is_seen).copied()
     }
+}
+
+/// By key, the transactions that write it and have a number, by their numbers.
+fn numbered_writers(history: &History, index: &Index) -> HashMap<KeyId, Vec<(u64, TxnId)>> {
+    let mut numbered: HashMap<KeyId, Vec<(u64, TxnId)>> = HashMap::new();
+    for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
+        let Some(number) = history.number(txn) else { continue };
+        for &key in index.written_by(txn) {
+            numbered.entry(key).or_default().push((number, txn));
+        }
+    }
+    for writers in numbered.values_mut() {
+        writers.sort_unstable();
+    }
+    numbered
 }
 
 #[cfg(test)]
@@ -276,6 +297,18 @@ mod tests {
         check(&format!("{writes}C sees=1: r(x,nil)\n"), &[]);
         // Without the order of versions nobody knows which one is the later.
         check("A id=1: w(x,1)\nB id=2: w(x,2)\nC sees=3: r(x,1)\n", &[]);
+    }
+
+    #[test]
+    fn a_snapshot_that_sees_a_writer_does_not_read_the_initial_version() {
+        let initial = "A id=1: w(x,1)\nB id=2 sees=2: r(x,nil)\n";
+        let expected = ["snapshot read: B after initial sees A"];
+        check(initial, &expected);
+        check(&format!("{initial}order x complete: 1\n"), &expected);
+        check("A id=1: w(x,1)\nB id=2 sees=1: r(x,nil)\n", &[]);
+        check("A id=1: w(x,1)\nB id=2 sees=2!1: r(x,nil)\n", &[]);
+        check("A id=1: w(x,1) aborted\nB id=2 sees=2: r(x,nil)\n", &[]);
+        check("A id=1 sees=2: r(x,nil) w(x,1)\n", &[]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub use timestamps::{Axiom, Clash, timestamps};
 
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{
-    ExternalRead, History, Index, KeyId, OpId, OpKind, Origin, PredicateRow, ReadId, TxnId, Value,
-    VersionStep,
+    ExternalRead, History, Index, KeyId, Misread, MisreadKind, OpId, OpKind, Origin, PredicateRow,
+    ReadId, TxnId, Value, VersionStep,
 };
 use state::State;
 
@@ -48,6 +48,8 @@ pub enum Contradiction {
         /// Who wrote the last version of that row by the order; none for the initial one.
         writer: Option<TxnId>,
     },
+    /// A read that no order explains.
+    Misread(Misread),
     /// The versions of a key are known to have come the other way round.
     Versions(VersionStep),
 }
@@ -95,10 +97,14 @@ impl Replayed {
         }
         let several: HashMap<ReadId, &[Origin]> =
             index.several().iter().map(|it| (it.read, it.candidates.as_slice())).collect();
+        let wrong = first_misreads(history, index, |_| true);
         let mut last: Vec<Option<TxnId>> = vec![None; history.key_count()];
         let mut state = history.has_predicates().then(|| State::new(history));
         let mut tells_all = true;
         for &txn in total.iter().filter(|&&txn| index.is_counted(txn)) {
+            if let Some(&wrong) = wrong.get(&txn) {
+                return parted(Some(Contradiction::Misread(wrong)));
+            }
             if let Some(wrong) = misread(index, txn, &several, &last) {
                 return parted(Some(wrong));
             }
@@ -116,6 +122,20 @@ impl Replayed {
         let reversed = index.steps().iter().find(is_reversed).copied();
         Replayed { contradiction: reversed.map(Contradiction::Versions), tells_all }
     }
+}
+
+/// By transaction, its first read of these kinds that is wrong whatever the order is.
+fn first_misreads(
+    history: &History,
+    index: &Index,
+    is_meant: impl Fn(MisreadKind) -> bool,
+) -> HashMap<TxnId, Misread> {
+    let mut first: HashMap<TxnId, Misread> = HashMap::new();
+    for &misread in index.misreads().iter().filter(|it| is_meant(it.kind)) {
+        let known = first.entry(history.txn_of(misread.read)).or_insert(misread);
+        *known = misread.min(*known);
+    }
+    first
 }
 
 /// The first read of a transaction that did not see the last version of its key.
@@ -148,7 +168,7 @@ fn candidates_of<'a>(
 ) -> &'a [Origin] {
     match origin {
         Origin::Several => several.get(&read).copied().unwrap_or_default(),
-        // A value from nowhere is no matter of order.
+        // A value from nowhere is a misread, which was looked at before.
         Origin::Nobody => &[],
         one => std::slice::from_ref(one),
     }

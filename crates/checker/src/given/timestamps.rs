@@ -16,9 +16,11 @@
 //! last writer of each key, the rows that exist, and who is writing what.
 
 use super::state::State;
-use super::{Contradiction, Found, found_by, misread};
+use super::{Contradiction, Found, first_misreads, found_by, misread};
 use hashbrown::HashMap;
-use isolde_history::{History, Index, KeyId, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId};
+use isolde_history::{
+    History, Index, KeyId, Misread, MisreadKind, OpId, Origin, ReadId, Timestamp, TxnId,
+};
 
 /// Which of the four does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,14 +89,13 @@ impl Clash {
 pub fn timestamps(history: &History, index: &Index) -> Option<Vec<Clash>> {
     history.txns().find(|&txn| history.timestamps(txn).is_some())?;
     let counted = || history.txns().filter(|&txn| index.is_counted(txn));
-    for txn in counted() {
-        match history.timestamps(txn) {
-            None => return Some(vec![Clash::Missing(txn)]),
-            Some(given) if given.start > given.commit => {
-                return Some(vec![Clash::Backwards(txn)]);
-            }
-            Some(_) => {}
-        }
+    let is_backwards =
+        |&txn: &TxnId| history.timestamps(txn).is_some_and(|given| given.start > given.commit);
+    if let Some(txn) = counted().find(is_backwards) {
+        return Some(vec![Clash::Backwards(txn)]);
+    }
+    if let Some(txn) = counted().find(|&txn| history.timestamps(txn).is_none()) {
+        return Some(vec![Clash::Missing(txn)]);
     }
     let session = in_sessions(history, index);
     let internal = index.misreads().iter().find_map(|misread| match misread.kind {
@@ -105,6 +106,11 @@ pub fn timestamps(history: &History, index: &Index) -> Option<Vec<Clash>> {
     });
     let (external, conflict) = Sweep::new(history, index).run();
     Some([session, internal, external, conflict].into_iter().flatten().collect())
+}
+
+/// Whether a read is wrong beside its own transaction's writes.
+const fn is_internal(kind: MisreadKind) -> bool {
+    matches!(kind, MisreadKind::NotMyOwnWrite { .. } | MisreadKind::NotMyLastWrite { .. })
 }
 
 fn in_sessions(history: &History, index: &Index) -> Option<Clash> {
@@ -135,6 +141,8 @@ struct Sweep<'a> {
     history: &'a History,
     index: &'a Index,
     several: HashMap<ReadId, &'a [Origin]>,
+    /// Reads of others' writes that nothing committed explains.
+    wrong: HashMap<TxnId, Misread>,
     last: Vec<Option<TxnId>>,
     /// By key, who writes it and has not committed yet.
     writing: HashMap<KeyId, TxnId>,
@@ -147,6 +155,7 @@ impl<'a> Sweep<'a> {
             history,
             index,
             several: index.several().iter().map(|it| (it.read, &it.candidates[..])).collect(),
+            wrong: first_misreads(history, index, |kind| !is_internal(kind)),
             last: vec![None; history.key_count()],
             writing: HashMap::new(),
             state: history.has_predicates().then(|| State::new(history)),
@@ -182,7 +191,10 @@ impl<'a> Sweep<'a> {
     }
 
     fn reads(&mut self, txn: TxnId) -> Option<Contradiction> {
-        misread(self.index, txn, &self.several, &self.last).or_else(|| self.conditions(txn))
+        let wrong = self.wrong.get(&txn).copied().map(Contradiction::Misread);
+        wrong
+            .or_else(|| misread(self.index, txn, &self.several, &self.last))
+            .or_else(|| self.conditions(txn))
     }
 
     /// Operations by condition, which see own writes that have not taken effect for others.
@@ -265,6 +277,16 @@ mod tests {
     #[test]
     fn own_writes_are_read() {
         check("A ts=1..2: w(x,1) w(x,2) r(x,1)\n", "INT");
+    }
+
+    #[test]
+    fn what_nobody_committed_is_not_what_was_committed_last() {
+        check("A ts=1..2: w(x,1)\nB ts=30..31: r(x,7)\n", "EXT");
+        check("A ts=1..2: w(x,1) aborted\nB ts=30..31: r(x,1)\n", "EXT");
+        check("A ts=1..2: w(x,1) w(x,2)\nB ts=30..31: r(x,1)\n", "EXT");
+        check("A ts=1..2: r(x,1) w(x,1)\n", "EXT");
+        check("A ts=1..2: w(x,1)\nB ts=30..31: p(all; x=7)\n", "EXT");
+        check("A ts=1..2: w(x,1)\nB ts=30..31: r(x,?)\n", "");
     }
 
     #[test]

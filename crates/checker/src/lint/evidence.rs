@@ -4,7 +4,7 @@ use super::{Certainty, Examples, Recording, Rule, remarks};
 use isolde_history::{
     KeyId, Named, OpId, Origin, Outcome, ReadId, Timestamp, TxnId, Value, VersionChain,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What the entries of an order stand for.
 fn named(recording: &Recording<'_>, chain: &VersionChain) -> Vec<Named> {
@@ -48,7 +48,7 @@ pub(super) const MISSING_VERSION: Rule = Rule {
     find: |recording| {
         let mut examples = Examples::default();
         for chain in recording.history.orders().versions.iter().filter(|chain| chain.complete) {
-            let told: std::collections::HashSet<Value> = chain.values.iter().copied().collect();
+            let told: HashSet<Value> = chain.values.iter().copied().collect();
             for version in recording.index.versions_of(chain.key) {
                 let is_missing = version.is_final()
                     && recording.index.is_counted(version.txn)
@@ -88,6 +88,38 @@ pub(super) const ABORTED_VERSION: Rule = Rule {
                         let (key, value) = (recording.key(chain.key), recording.value(value));
                         let writer = recording.txn(version.txn);
                         format!("the version order of {key} has {value}, which {writer} wrote before it was aborted")
+                    });
+                }
+            }
+        }
+        examples
+    },
+};
+
+pub(super) const UNKNOWN_NUMBER: Rule = Rule {
+    name: "told-number-unknown",
+    certainty: Certainty::Likely,
+    meaning: "the database's version order names the writer of a version by a number that no transaction has, and nothing else tells who it is, so the version is left out of it",
+    advice: "record the database's own number of every transaction that writes, of the same run; `isolde lint` names them",
+    find: |recording| {
+        let history = recording.history;
+        let mut examples = Examples::default();
+        let chains = &history.orders().versions;
+        if chains.iter().all(|chain| chain.numbers.is_empty()) {
+            return examples;
+        }
+        let numbers: HashSet<u64> = history.txns().filter_map(|txn| history.number(txn)).collect();
+        for chain in chains {
+            let is_unknown = |entry: &&(u32, u64)| !numbers.contains(&entry.1);
+            let mut unknown = chain.numbers.iter().filter(is_unknown).peekable();
+            let named = if unknown.peek().is_some() { named(recording, chain) } else { Vec::new() };
+            for &(place, number) in unknown {
+                let place = place as usize;
+                if !matches!(named[place], Named::Write(_)) {
+                    examples.add(None, || {
+                        let (key, value) =
+                            (recording.key(chain.key), recording.value(chain.values[place]));
+                        format!("the version order of {key} has {value} by the transaction {number}, and no transaction has that number")
                     });
                 }
             }
@@ -284,6 +316,15 @@ mod tests {
                 "told-order-against-reads: B read x = 1 of A and replaced it by 2, but the database says that 2 came before 1",
             ],
         );
+    }
+
+    #[test]
+    fn a_number_that_no_transaction_has_names_nobody() {
+        let unknown = "told-number-unknown: the version order of x has nil by the transaction 99, and no transaction has that number";
+        check("A id=1: w(x,1)\nB id=2: w(x,2)\norder x: 1 nil@99 2\n", &[unknown]);
+        let removals = "A id=1: w(x,1)\nB id=2: w(x,2)\nC id=3: d(x)\nD id=4: d(x)\n";
+        check(&format!("{removals}order x: 1 nil@99 2\n"), &[unknown]);
+        check(&format!("{removals}order x: 1 nil@3 2\n"), &[]);
     }
 
     #[test]

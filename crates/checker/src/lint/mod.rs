@@ -63,6 +63,7 @@ pub static RULES: &[Rule] = &[
     evidence::UNKNOWN_VERSION,
     evidence::MISSING_VERSION,
     evidence::ABORTED_VERSION,
+    evidence::UNKNOWN_NUMBER,
     evidence::CONTRADICTING_ORDERS,
     evidence::REPEATED_NUMBER,
     evidence::REVERSED_TIMESTAMPS,
@@ -124,6 +125,7 @@ static TOLD: &[&Rule] = &[
     &evidence::UNKNOWN_VERSION,
     &evidence::MISSING_VERSION,
     &evidence::ABORTED_VERSION,
+    &evidence::UNKNOWN_NUMBER,
     &evidence::CONTRADICTING_ORDERS,
     &evidence::REPEATED_NUMBER,
     &evidence::UNNUMBERED_WRITER,
@@ -139,12 +141,25 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
 /// What is wrong with orders and snapshots that a database told and with times that verdicts
 /// rest on, each with an example.
 pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
+    first_of(TOLD, history, index)
+}
+
+/// Mistakes of a recording that make reads look wrong which are not, each with an example.
+pub fn wrongly_read(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
+    first_of(&[&values::OTHER_INITIAL_VALUE], history, index)
+}
+
+fn first_of(
+    rules: &[&'static Rule],
+    history: &History,
+    index: &Index,
+) -> Vec<(&'static Rule, String)> {
     let recording = Recording { history, index };
     let first = |&rule: &&'static Rule| {
         let found = (rule.find)(&recording).shown.into_iter().next();
         found.map(|example| (rule, example.text))
     };
-    TOLD.iter().filter_map(first).collect()
+    rules.iter().filter_map(first).collect()
 }
 
 /// The rule of this name.
