@@ -8,7 +8,7 @@ use crate::exit::{Failure, Status};
 use crate::output;
 use crate::progress::Progress;
 use crate::reports::{self, Form, Rendered, Wanted};
-use crate::so_far::{self, SoFar};
+use crate::so_far::SoFar;
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
@@ -18,7 +18,7 @@ use isolde::{
 };
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, Size, Unreadable, to_text};
+use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -324,8 +324,7 @@ fn checked(
     let memory_max = arguments.limits.resources.memory_max();
     let (history, format) = with_evidence(file, arguments)?;
     let levels = levels_of(arguments, Some(&history));
-    let size = Size::of(&history);
-    so_far.note_read(so_far::Read { size, format: format.name, levels: levels.clone() });
+    so_far.note_read(&history, format.name, &levels);
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();

@@ -4,7 +4,7 @@
 
 use crate::limits::Reached;
 use isolde::{Level, Satisfied, Unknown, Verdict};
-use isolde_history::{HistoryBuilder, Index};
+use isolde_history::{History, HistoryBuilder, Index};
 use isolde_report::{Decided, Report, Size};
 use std::sync::{Mutex, OnceLock};
 
@@ -16,16 +16,17 @@ pub(crate) struct SoFar {
 }
 
 /// A history that was read.
-pub(crate) struct Read {
-    pub(crate) size: Size,
-    pub(crate) format: &'static str,
+struct Read {
+    size: Size,
+    format: &'static str,
     /// The levels that are asked for.
-    pub(crate) levels: Vec<Level>,
+    levels: Vec<Level>,
 }
 
 impl SoFar {
-    /// The history was read.
-    pub(crate) fn note_read(&self, read: Read) {
+    /// The history was read, and these levels are asked for.
+    pub(crate) fn note_read(&self, history: &History, format: &'static str, levels: &[Level]) {
+        let read = Read { size: Size::of(history), format, levels: levels.to_vec() };
         // A history is read once; a second time it would be the same.
         let _ = self.read.set(read);
     }
@@ -93,21 +94,14 @@ fn without_evidence(verdict: &Verdict) -> Verdict {
 mod tests {
     use super::*;
     use isolde::Violated;
+    use isolde_history::format::parse_text;
 
     #[test]
     fn what_was_found_before_the_time_was_up_is_told() {
         let so_far = SoFar::default();
-        let size = Size {
-            sessions: 1,
-            transactions: 2,
-            operations: 3,
-            keys: 4,
-            committed: 2,
-            aborted: 0,
-            unknown: 0,
-        };
-        let levels = vec![Level::ReadCommitted, Level::Causal, Level::Serializable];
-        so_far.note_read(Read { size, format: "text", levels: levels.clone() });
+        let history = parse_text("A: w(x,1)\nB: r(x,1) w(y,1)\n").expect("a history");
+        let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
+        so_far.note_read(&history, "text", &levels);
         so_far.note(Level::ReadCommitted, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
         so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit("later".into())), 1.0);
         so_far.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
@@ -123,7 +117,8 @@ mod tests {
             ("unknown", "the time limit was reached"),
         ];
         assert_eq!(told, expected);
-        assert_eq!((report.history, &*report.format, report.notes.len()), (size, "text", 0));
+        assert_eq!(report.history, Size::of(&history));
+        assert_eq!((&*report.format, report.notes.len()), ("text", 0));
     }
 
     #[test]

@@ -61,8 +61,8 @@ fn what_was_left_out_is_told_with_the_answer() {
 fn the_reason_of_a_violation_is_asked_with_the_same_options() {
     let skew = "A @1..2: w(x,1)\nB @900000..900001: r(x,nil)\nC: r(z,[1])\n";
     let folder = Folder::with(&[("stale.hist", skew)]);
-    let run = folder.isolde("check stale.hist --level ru --without given --clock-drift 5us");
-    let why = "why: isolde explain stale.hist --level read-uncommitted --clock-drift 5us --without \
+    let run = folder.isolde("check stale.hist --level rc --without given --clock-drift 5us");
+    let why = "why: isolde explain stale.hist --level read-committed --clock-drift 5us --without \
                given\n";
     assert!(run.status == 1 && run.stdout.ends_with(why), "{}", run.stdout);
     let explain = why.strip_prefix("why: isolde ").expect("a command").trim_end();
