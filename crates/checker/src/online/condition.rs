@@ -78,7 +78,9 @@ impl Verifier {
             let cell = Cell { item, row, content: Content::unlisted(condition) };
             let scan = self.scan(reading, &cell, snapshot, shared);
             if scan.own != NONE {
-                if !self.tables.versions[scan.own].explains(cell.content) {
+                if !self.tables.versions[scan.own].explains(cell.content)
+                    && !self.may_have_changed_nothing(reading, &cell, (snapshot, shared), scan.own)
+                {
                     self.report_own_write_missed(reading, cell, scan.own);
                 }
             } else if scan.matches == 0 {

@@ -117,6 +117,7 @@ impl Verifier {
         if scan.own != NONE {
             if !self.tables.versions[scan.own].explains(cell.content)
                 && !self.is_beside_own(reading, &cell, snapshot, scan.own)
+                && !self.may_have_changed_nothing(reading, &cell, (snapshot, shared), scan.own)
             {
                 self.report_own_write_missed(reading, cell, scan.own);
             }
@@ -232,6 +233,40 @@ impl Verifier {
         }
         let before_own = Reading { operation: 0, ..reading };
         self.scan(before_own, cell, snapshot, Shared::Txn).matches > 0
+    }
+
+    /// Where rows are written as they are, and not as they were at the snapshot, a write of
+    /// what is there already makes no version, and the snapshot is still seen behind it.
+    ///
+    /// **Choice.** `A: r(x,1)`, then `B: w(x,2), commit`, then `A: w(x,2) r(x,1)` is allowed:
+    /// InnoDB compares the row, finds nothing to change and leaves it to B. With `A: w(x,3)`
+    /// the row is A's, and A has to see 3.
+    pub(super) fn may_have_changed_nothing(
+        &mut self,
+        reading: Reading,
+        cell: &Cell,
+        (snapshot, shared): (Interval, Shared),
+        own: u32,
+    ) -> bool {
+        if self.profile.dml != Dml::Current || shared != Shared::Txn {
+            return false;
+        }
+        let Version { content, mut written, .. } = self.tables.versions[own];
+        let mut place = own;
+        while place != NONE {
+            let version = &self.tables.versions[place];
+            if version.txn == reading.txn {
+                if version.content != content {
+                    return false;
+                }
+                written = version.written;
+            }
+            place = version.older;
+        }
+        let before_own = Reading { operation: 0, ..reading };
+        let held = Cell { content, ..*cell };
+        self.scan(before_own, &held, written, Shared::Nothing).matches > 0
+            && self.scan(before_own, cell, snapshot, shared).matches > 0
     }
 
     /// Where rows are written as they are, and not as they were at the snapshot, a row

@@ -445,6 +445,36 @@ fn beside_an_inserted_row_the_deleted_one_may_be_seen() {
     check(SNAPSHOT, &trace.replace("C1 c", "C1 a"), missed);
 }
 
+/// `TPC-C-balances` on MariaDB wrote a stock that somebody had just brought to the same number,
+/// and was accused of not seeing its own write.
+#[test]
+fn a_write_of_what_is_there_already_need_not_be_seen() {
+    let profile = Profile {
+        reads: Reads::FirstRead,
+        dml: Dml::Current,
+        locks: Locks::Writes,
+        ..Profile::NONE
+    };
+    let trace = "A1 w 0-1 x=93
+                 A1 c 2-3
+                 B1 r 4-5 x=93
+                 C1 w 6-7 x=91
+                 C1 c 8-9
+                 B1 w 10-11 x=91
+                 B1 r 12-13 x=93
+                 B1 c 14-15";
+    check(profile, trace, "");
+    check(profile, &trace.replace("B1 r 12-13 x=93", "B1 r 12-13 x=91"), "");
+    check(profile, &trace.replace("B1 r 12-13 x=93", "B1 r 12-13 *%7=0"), "");
+    let missed = "own-write-missed B1.3 Replaced B1.2";
+    check(profile, &trace.replace("B1 w 10-11 x=91", "B1 w 10-11 x=92"), missed);
+    check(profile, &trace.replace("B1 r 12-13 x=93", "B1 r 12-13 x=90"), missed);
+    check(profile, &trace.replace("B1 r 12", "B1 l 12"), missed);
+    check(Profile { dml: Dml::Snapshot, ..profile }, trace, missed);
+    let twice = trace.replace("B1 w 10-11 x=91", "B1 w 10-10 x=92\nB1 w 11-11 x=91");
+    check(profile, &twice, "own-write-missed B1.4 Replaced B1.3");
+}
+
 #[test]
 fn what_is_documented_is_reported_and_tells_nothing() {
     let profile = Profile {
