@@ -180,22 +180,26 @@ impl Verifier {
             matching: NONE,
             earliest: NEVER,
         };
+        let mut looked_at = 0;
         let mut place = newest;
-        while place != NONE {
+        // What is settled before the pivot is replaced, and is none of the reader's own.
+        while place != NONE && versions[place].settled >= scan.pivot {
             let version = &versions[place];
+            looked_at += 1;
             if version.txn == reading.txn {
                 if version.operation < reading.operation {
                     scan.own = place;
-                    return scan;
+                    break;
                 }
             } else if precedes(version) {
                 scan.pivot = scan.pivot.max(version.commit.invoked);
             }
             place = version.older;
         }
-        place = newest;
-        while place != NONE {
+        place = if scan.own == NONE { newest } else { NONE };
+        while place != NONE && versions[place].settled >= scan.pivot {
             let version = &versions[place];
+            looked_at += 1;
             let is_candidate = version.may_be_seen()
                 && version.txn != reading.txn
                 && version.commit.invoked <= snapshot.completed
@@ -212,6 +216,7 @@ impl Verifier {
             }
             place = version.older;
         }
+        self.counters.looked_at += looked_at;
         scan
     }
 
