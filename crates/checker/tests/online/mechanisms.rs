@@ -373,9 +373,12 @@ fn what_a_read_by_condition_costs_does_not_grow_with_what_is_kept() {
         for number in 1..=txns {
             let (client, at) = (["A", "B"][(number % 2) as usize], number * 10);
             let (item, value) = (number % 20, number * 7 + number % 3);
-            trace += &format!("{client}{number} w {}-{} a{item}={value}\n", at + 1, at + 2);
-            trace += &format!("{client}{number} r {}-{} *%7=5\n", at + 3, at + 4);
-            trace += &format!("{client}{number} c {}-{}\n", at + 5, at + 6);
+            let events = [
+                format!("{client}{number} w {}-{} a{item}={value}", at + 1, at + 2),
+                format!("{client}{number} r {}-{} *%7=5", at + 3, at + 4),
+                format!("{client}{number} c {}-{}\n", at + 5, at + 6),
+            ];
+            trace += &events.join("\n");
         }
         let mut verifier = Verifier::new(profile, OPTIONS);
         verifier.take(&parse(&trace), NEVER);
