@@ -214,21 +214,37 @@ impl Verifier {
         condition: Condition,
         item: u32,
     ) {
+        let Some(first) = self.first_after(snapshot, item) else { return };
+        let version = &self.tables.versions[first];
+        let writer = version.txn;
+        if version.fate == Fate::Committed
+            && writer != reader
+            && version.commit.invoked > snapshot.completed
+            && condition.holds(version.content) == Some(true)
+            && self.latest_beside(first) < snapshot.invoked
+            && self.depend(reader, writer, DependencyKind::ReadWrite, item)
+        {
+            self.counters.read_write.certain += 1;
+        }
+    }
+
+    /// The only version of an item that can be the first after a snapshot: of those that may
+    /// come after it, the one whose commit ends first. Any other follows that, or may.
+    fn first_after(&mut self, snapshot: Interval, item: u32) -> Option<u32> {
+        let mut first: Option<(Time, u32)> = None;
         let mut place = self.tables.items[item as usize].newest;
         while place != NONE && self.tables.versions[place].settled >= snapshot.invoked {
             self.counters.looked_at += 1;
             let version = &self.tables.versions[place];
-            let (writer, older) = (version.txn, version.older);
-            if version.fate == Fate::Committed
-                && writer != reader
-                && version.commit.invoked > snapshot.completed
-                && condition.holds(version.content) == Some(true)
-                && self.latest_beside(place) < snapshot.invoked
-                && self.depend(reader, writer, DependencyKind::ReadWrite, item)
+            let completed = version.commit.completed;
+            if version.may_be_seen()
+                && completed >= snapshot.invoked
+                && first.is_none_or(|first| completed < first.0)
             {
-                self.counters.read_write.certain += 1;
+                first = Some((completed, place));
             }
-            place = older;
+            place = version.older;
         }
+        first.map(|first| first.1)
     }
 }
