@@ -71,6 +71,53 @@ fn a_wait_that_is_too_long_takes_back_the_whole_transaction() {
     database.clean_up().expect("tables can be dropped");
 }
 
+/// Updates read their rows again to tell them. A plain read did so, and took the snapshot of
+/// its transaction, which no update takes: a watch called later reads stale.
+#[test]
+fn an_update_of_several_rows_takes_no_snapshot() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let mut database = open("mariadb").expect("a private server");
+    let requests = vec![
+        RequestKind::Read,
+        RequestKind::Write,
+        RequestKind::UpdateRange,
+        RequestKind::UpdateWhere,
+    ];
+    let needs = Needs { prefix: "isolde_update_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    for (round, isolation) in ["repeatable-read", "repeatable-read-snapshot"].iter().enumerate() {
+        let first = (round as u64 + 1) << 40;
+        let filter = Filter::Keys { low: 1, high: 2 };
+        let updates = [
+            Request::UpdateRange { low: 1, high: 2, first: first + 1000 },
+            Request::UpdateWhere { filter, first: first + (1 << 20) },
+        ];
+        for (place, update) in updates.into_iter().enumerate() {
+            let mut one = database.connect(0, isolation).expect("a session");
+            let mut two = database.connect(0, isolation).expect("a session");
+            one.begin(Access::ReadWrite).expect("a transaction");
+            for key in 1..=60 {
+                let value = first + 100 * place as u64 + key;
+                one.execute(&Request::Write { key, value }).expect("a write");
+            }
+            one.commit().expect("a commit");
+            one.begin(Access::ReadWrite).expect("a transaction");
+            let Ok(Answer::Rows(rows)) = one.execute(&update) else { panic!("rows: {update:?}") };
+            assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [1, 2], "{update:?}");
+            two.begin(Access::ReadWrite).expect("a transaction");
+            let value = first + 5000 + place as u64;
+            two.execute(&Request::Write { key: 50, value }).expect("a write");
+            two.commit().expect("a commit");
+            let seen = one.execute(&Request::Read { key: 50 }).expect("a read");
+            assert_eq!(seen, Answer::Value(Some(value)), "{isolation}, {update:?}");
+            one.commit().expect("a commit");
+        }
+    }
+    database.clean_up().expect("tables can be dropped");
+}
+
 /// The version of each key that a database told, in its order.
 fn told(evidence: &mut dyn Evidence) -> Vec<(u64, Option<u64>)> {
     let mut found = Vec::new();

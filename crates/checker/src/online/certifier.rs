@@ -15,7 +15,6 @@
 //! versions whose order is known. They come from the other mechanisms as transactions
 //! are judged [Li et al., ICDE 2024, §V-D].
 
-use super::condition::Condition;
 use super::finding::{Dependency, DependencyKind, Finding, Name, Role};
 use super::graph::{Added, Edge};
 use super::profile::Certifier;
@@ -32,13 +31,6 @@ pub(super) struct Note {
     pub(super) next_of_txn: u32,
     pub(super) next_reader: u32,
     pub(super) previous_reader: u32,
-}
-
-/// That a transaction read all that meets a condition.
-#[derive(Clone, Copy)]
-pub(super) struct ConditionNote {
-    pub(super) reader: u32,
-    pub(super) condition: Condition,
 }
 
 impl Verifier {
@@ -80,9 +72,7 @@ impl Verifier {
             }
             place = next;
         }
-        if !self.conditions.is_empty() {
-            self.certify_conditions(txn);
-        }
+        self.certify_conditions(txn);
     }
 
     /// The reader comes after the writer, and before whoever replaced what it read.
@@ -95,10 +85,16 @@ impl Verifier {
         let (writer, item) = (self.tables.versions[seen].txn, self.tables.versions[seen].item);
         self.depend(writer, reader, DependencyKind::WriteRead, item);
         let newest = self.tables.items[item as usize].newest;
+        // Nothing that was over before then replaced what was read.
+        let since = match self.tables.versions[seen] {
+            Version { successor: NONE, commit, .. } => commit.invoked,
+            _ => ALWAYS,
+        };
         // What follows all that follows what was read needs no dependency of its own.
         let mut earliest = NEVER;
         let mut place = newest;
-        while place != NONE {
+        while place != NONE && self.tables.versions[place].settled >= since {
+            self.counters.looked_at += 1;
             let version = &self.tables.versions[place];
             if self.replaces(seen, place) {
                 earliest = earliest.min(version.commit.completed);
@@ -106,7 +102,7 @@ impl Verifier {
             place = version.older;
         }
         place = newest;
-        while place != NONE {
+        while place != NONE && self.tables.versions[place].settled >= since {
             let version = &self.tables.versions[place];
             let (replacer, older) = (version.txn, version.older);
             if replacer != reader
@@ -128,14 +124,17 @@ impl Verifier {
         let newest = self.tables.items[item as usize].newest;
         let mut latest = ALWAYS;
         let mut place = newest;
-        while place != NONE {
+        while place != NONE && self.tables.versions[place].settled >= latest {
+            self.counters.looked_at += 1;
             if self.follows(place, own) {
                 latest = latest.max(self.tables.versions[place].commit.invoked);
             }
             place = self.tables.versions[place].older;
         }
+        // Neither replaced last nor committed at the same time.
+        let since = latest.min(self.tables.versions[own].commit.invoked);
         place = newest;
-        while place != NONE {
+        while place != NONE && self.tables.versions[place].settled >= since {
             let version = &self.tables.versions[place];
             let (replaced, older) = (version.txn, version.older);
             let (mut note, is_shown) = (version.readers, version.successor == own);
@@ -339,6 +338,10 @@ impl Verifier {
                 let (mut uncertain, mut decided, mut preceded) = (0, false, false);
                 while place != NONE {
                     let other = &self.tables.versions[place];
+                    if preceded && other.settled < version.commit.invoked {
+                        break;
+                    }
+                    self.counters.looked_at += 1;
                     if place != own && other.fate == Fate::Committed && !other.is_initial() {
                         if other.commit.completed < version.commit.invoked {
                             preceded = true;

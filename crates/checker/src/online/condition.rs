@@ -11,13 +11,13 @@
 //! A content that is no integer neither meets a condition nor fails to: nothing is said
 //! about it.
 
-use super::certifier::ConditionNote;
 use super::finding::DependencyKind;
 use super::profile::Certifier;
 use super::reads::{Reading, Shared};
-use super::tables::{Fate, NONE, State};
-use super::trace::{Cell, Content, Interval};
+use super::tables::{Fate, Item, NONE, Version};
+use super::trace::{ALWAYS, Cell, Content, Interval, Time};
 use super::verifier::Verifier;
+use std::collections::BTreeMap;
 
 /// A condition on contents that are integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,35 @@ impl Condition {
     }
 }
 
+/// The conditions that transactions have read by, for the certifier.
+#[derive(Default)]
+pub(super) struct ConditionNotes {
+    /// Of transactions that are not judged.
+    open: Vec<(u32, Condition)>,
+    /// Of committed ones that are, by the beginning of the snapshot and the transaction: a
+    /// writer looks at those since the last version before its own, and not at all.
+    judged: BTreeMap<(Time, u32), Vec<Condition>>,
+}
+
+impl ConditionNotes {
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.judged.is_empty()
+    }
+
+    fn take_open(&mut self, reader: u32) -> Vec<Condition> {
+        let taken = self.open.extract_if(.., |note| note.0 == reader);
+        taken.map(|note| note.1).collect()
+    }
+
+    /// Gives up those of a transaction; when it is judged, its snapshot stays as it is.
+    pub(super) fn give_up(&mut self, reader: u32, snapshot: Option<Interval>) {
+        self.open.retain(|note| note.0 != reader);
+        if let Some(snapshot) = snapshot {
+            self.judged.remove(&(snapshot.invoked, reader));
+        }
+    }
+}
+
 /// More items than this are not gone through for one read.
 const ITEMS_MAX: usize = 1 << 13;
 
@@ -71,22 +100,24 @@ impl Verifier {
             return;
         }
         for item in 0..self.tables.items.len() as u32 {
-            if !self.may_meet(item, condition) || listed.iter().any(|cell| cell.item == item) {
+            let Item { newest, row } = self.tables.items[item as usize];
+            if newest == NONE || listed.iter().any(|cell| cell.item == item) {
                 continue;
             }
-            let row = self.tables.items[item as usize].row;
             let cell = Cell { item, row, content: Content::unlisted(condition) };
             let scan = self.scan(reading, &cell, snapshot, shared);
             if scan.own != NONE {
-                if !self.tables.versions[scan.own].explains(cell.content) {
+                if !self.tables.versions[scan.own].explains(cell.content)
+                    && !self.may_have_changed_nothing(reading, &cell, (snapshot, shared), scan.own)
+                {
                     self.report_own_write_missed(reading, cell, scan.own);
                 }
-            } else if scan.matches == 0 {
+            } else if scan.matches == 0 && self.may_meet(item, condition) {
                 self.reject(reading, cell, snapshot, &scan);
             }
         }
         if self.profile.certifier != Certifier::None && shared == Shared::Txn {
-            self.conditions.push(ConditionNote { reader: reading.txn, condition });
+            self.conditions.open.push((reading.txn, condition));
         }
     }
 
@@ -103,68 +134,117 @@ impl Verifier {
         false
     }
 
-    /// Adds what follows from the conditions that a committed transaction has read by, and
-    /// from those that others have, and its own writes meet.
+    /// Adds what follows from the conditions that others have read by, and a committed
+    /// transaction's writes meet, and from those that it has read by itself.
     pub(super) fn certify_conditions(&mut self, txn: u32) {
-        for place in 0..self.conditions.len() {
-            let ConditionNote { reader, condition } = self.conditions[place];
-            if reader == txn {
-                if self.tables.items.len() <= ITEMS_MAX {
-                    for item in 0..self.tables.items.len() as u32 {
-                        self.certify_condition(reader, condition, item, None);
-                    }
-                }
-            } else if self.tables.txns[reader].state == State::Committed
-                && self.tables.txns[reader].is_judged()
-            {
-                let mut own = self.tables.txns[txn].versions;
-                while own != NONE {
-                    let (item, next) =
-                        (self.tables.versions[own].item, self.tables.versions[own].next_of_txn);
-                    self.certify_condition(reader, condition, item, Some(txn));
-                    own = next;
+        if self.conditions.is_empty() {
+            return;
+        }
+        let mut own = self.tables.txns[txn].versions;
+        while own != NONE {
+            if self.tables.versions[own].fate == Fate::Committed {
+                self.certify_meeting(txn, own);
+            }
+            own = self.tables.versions[own].next_of_txn;
+        }
+        let conditions = self.conditions.take_open(txn);
+        let Some(snapshot) = self.tables.txns[txn].snapshot else { return };
+        if self.tables.items.len() <= ITEMS_MAX {
+            for &condition in &conditions {
+                for item in 0..self.tables.items.len() as u32 {
+                    self.certify_condition((txn, snapshot), condition, item);
                 }
             }
         }
+        if !conditions.is_empty() {
+            self.conditions.judged.insert((snapshot.invoked, txn), conditions);
+        }
+    }
+
+    /// A transaction comes after those for which it first made an item meet a condition that
+    /// they have read by: their snapshots lie between the last version before its own, and that.
+    fn certify_meeting(&mut self, txn: u32, own: u32) {
+        let Version { item, content, commit, .. } = self.tables.versions[own];
+        let since = self.latest_beside(own).saturating_add(1);
+        if since >= commit.invoked {
+            return;
+        }
+        let noted = self.conditions.judged.range((since, 0)..(commit.invoked, 0));
+        let mut looked_at = 0;
+        let readers: Vec<u32> = noted
+            .inspect(|_| looked_at += 1)
+            .filter(|(_, conditions)| {
+                conditions.iter().any(|condition| condition.holds(content) == Some(true))
+            })
+            .map(|(&(_, reader), _)| reader)
+            .filter(|&reader| {
+                let snapshot = self.tables.txns[reader].snapshot;
+                snapshot.is_some_and(|snapshot| snapshot.completed < commit.invoked)
+            })
+            .collect();
+        self.counters.looked_at += looked_at;
+        for reader in readers {
+            if self.depend(reader, txn, DependencyKind::ReadWrite, item) {
+                self.counters.read_write.certain += 1;
+            }
+        }
+    }
+
+    /// The latest commit of other versions of an item that may come before this one.
+    fn latest_beside(&mut self, own: u32) -> Time {
+        let Version { item, commit, .. } = self.tables.versions[own];
+        let mut latest = ALWAYS;
+        let mut place = self.tables.items[item as usize].newest;
+        while place != NONE && self.tables.versions[place].settled > latest {
+            self.counters.looked_at += 1;
+            let version = &self.tables.versions[place];
+            if place != own && version.may_be_seen() && version.commit.invoked <= commit.completed {
+                latest = latest.max(version.commit.completed);
+            }
+            place = version.older;
+        }
+        latest
     }
 
     /// The first transaction after the reader's snapshot that made an item meet the
     /// condition comes after the reader.
-    fn certify_condition(&mut self, reader: u32, condition: Condition, item: u32, by: Option<u32>) {
-        let Some(snapshot) = self.tables.txns[reader].snapshot else { return };
-        let mut place = self.tables.items[item as usize].newest;
-        while place != NONE {
-            let version = &self.tables.versions[place];
-            let (writer, older) = (version.txn, version.older);
-            if version.fate == Fate::Committed
-                && writer != reader
-                && by.is_none_or(|by| by == writer)
-                && version.commit.invoked > snapshot.completed
-                && condition.holds(version.content) == Some(true)
-                && self.is_first_after(snapshot, place)
-                && self.depend(reader, writer, DependencyKind::ReadWrite, item)
-            {
-                self.counters.read_write.certain += 1;
-            }
-            place = older;
+    fn certify_condition(
+        &mut self,
+        (reader, snapshot): (u32, Interval),
+        condition: Condition,
+        item: u32,
+    ) {
+        let Some(first) = self.first_after(snapshot, item) else { return };
+        let version = &self.tables.versions[first];
+        let writer = version.txn;
+        if version.fate == Fate::Committed
+            && writer != reader
+            && version.commit.invoked > snapshot.completed
+            && condition.holds(version.content) == Some(true)
+            && self.latest_beside(first) < snapshot.invoked
+            && self.depend(reader, writer, DependencyKind::ReadWrite, item)
+        {
+            self.counters.read_write.certain += 1;
         }
     }
 
-    /// Whether certainly no other version lies between a snapshot and this one.
-    fn is_first_after(&self, snapshot: Interval, first: u32) -> bool {
-        let commit = self.tables.versions[first].commit;
-        let mut place = self.tables.versions[first].item;
-        place = self.tables.items[place as usize].newest;
-        while place != NONE {
+    /// The only version of an item that can be the first after a snapshot: of those that may
+    /// come after it, the one whose commit ends first. Any other follows that, or may.
+    fn first_after(&mut self, snapshot: Interval, item: u32) -> Option<u32> {
+        let mut first: Option<(Time, u32)> = None;
+        let mut place = self.tables.items[item as usize].newest;
+        while place != NONE && self.tables.versions[place].settled >= snapshot.invoked {
+            self.counters.looked_at += 1;
             let version = &self.tables.versions[place];
-            let is_elsewhere = !version.may_be_seen()
-                || version.commit.completed < snapshot.invoked
-                || version.commit.invoked > commit.completed;
-            if place != first && !is_elsewhere {
-                return false;
+            let completed = version.commit.completed;
+            if version.may_be_seen()
+                && completed >= snapshot.invoked
+                && first.is_none_or(|first| completed < first.0)
+            {
+                first = Some((completed, place));
             }
             place = version.older;
         }
-        true
+        first.map(|first| first.1)
     }
 }

@@ -67,6 +67,8 @@ pub struct Counters {
     pub findings: u64,
     /// Violations that were counted but not kept, because too many were not fetched.
     pub findings_dropped: u64,
+    /// Versions and conditions that were looked at: what verifying costs, on any machine.
+    pub looked_at: u64,
     /// Versions kept.
     pub versions: u64,
     /// Uses of rows by transactions kept: locks, and what first updater wins needs.

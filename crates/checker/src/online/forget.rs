@@ -96,7 +96,7 @@ impl Verifier {
 
     /// Gives up the notes of a transaction.
     pub(super) fn drop_notes(&mut self, txn: u32) {
-        self.conditions.retain(|note| note.reader != txn);
+        self.conditions.give_up(txn, self.tables.txns[txn].snapshot);
         let mut place = std::mem::replace(&mut self.tables.txns[txn].notes, NONE);
         while place != NONE {
             let note = &self.notes[place];

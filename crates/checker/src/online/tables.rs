@@ -196,6 +196,12 @@ pub(super) struct Version {
     pub(super) readers: u32,
     pub(super) operation: u32,
     pub(super) fate: Fate,
+    /// No commit of this version and of all older ones of its item lies after this; [`NEVER`]
+    /// while that is not known.
+    ///
+    /// Invariant: all of them are of judged transactions, so that nobody who has written one
+    /// is still to read. Commits are narrowed and versions given up, which keeps it true.
+    pub(super) settled: Time,
 }
 
 impl Version {
@@ -216,6 +222,7 @@ impl Version {
             readers: NONE,
             operation: 0,
             fate: Fate::Committed,
+            settled: ALWAYS,
         }
     }
 
@@ -381,6 +388,7 @@ impl Tables {
             readers: NONE,
             operation,
             fate: Fate::Pending,
+            settled: NEVER,
         };
         let slot = self.versions.insert(version);
         own.versions = slot;
@@ -516,6 +524,37 @@ impl Tables {
             }
             place = version.next_of_txn;
         }
+    }
+
+    /// Notes how late anything is that a judged transaction's versions stand on, so that who
+    /// looks for what was there at some instant can stop there.
+    pub(super) fn settle(&mut self, txn: u32) {
+        let mut own = self.txns[txn].versions;
+        while own != NONE {
+            if let Some(settled) = self.latest_from(own) {
+                self.versions[own].settled = settled;
+            }
+            own = self.versions[own].next_of_txn;
+        }
+    }
+
+    /// The latest commit of a version and of all older ones; nothing if one is to be judged.
+    fn latest_from(&self, mut place: u32) -> Option<Time> {
+        let mut latest = ALWAYS;
+        while place != NONE {
+            let version = &self.versions[place];
+            if version.settled != NEVER {
+                return Some(latest.max(version.settled));
+            }
+            if version.txn != NONE && !self.txns[version.txn].is_judged() {
+                return None;
+            }
+            if version.may_be_seen() {
+                latest = latest.max(version.commit.completed);
+            }
+            place = version.older;
+        }
+        Some(latest)
     }
 
     /// Narrows the commit of a version's transaction, with all its versions.

@@ -10,7 +10,8 @@
 //! **Invariant.** A finding is reported only if no placement of the instants inside the
 //! intervals explains the events. What could not be judged is counted.
 
-use super::certifier::{ConditionNote, Note};
+use super::certifier::Note;
+use super::condition::ConditionNotes;
 use super::contradiction::{Contradiction, Suspects};
 use super::counters::Counters;
 use super::finding::Finding;
@@ -71,7 +72,7 @@ pub struct Verifier {
     pub(super) tables: Tables,
     pub(super) graph: Graph,
     pub(super) notes: Slab<Note>,
-    pub(super) conditions: Vec<ConditionNote>,
+    pub(super) conditions: ConditionNotes,
     pub(super) relations: Relations,
     /// Versions that were given up last, for messages.
     pub(super) graveyard: VecDeque<Version>,
@@ -109,7 +110,7 @@ impl Verifier {
             tables: Tables::new(options.unwritten.unwrap_or(Content::UNKNOWN)),
             graph: Graph::new(),
             notes: Slab::new(),
-            conditions: Vec::new(),
+            conditions: ConditionNotes::default(),
             relations: Relations::new(),
             graveyard: VecDeque::new(),
             open: VecDeque::new(),
@@ -403,6 +404,7 @@ impl Verifier {
                 commit: Interval { completed: NEVER, ..written },
                 older,
                 fate: Fate::Lost,
+                settled: NEVER,
                 ..Version::initial(cell.item, cell.content)
             };
             let slot = self.tables.versions.insert(version);
@@ -456,6 +458,8 @@ impl Verifier {
         self.drop_relations(txn);
         let own = &mut self.tables.txns[txn];
         own.stage = Stage::Judged;
+        self.tables.settle(txn);
+        let own = &self.tables.txns[txn];
         match own.state {
             State::Committed => {
                 self.count_write_write(txn);

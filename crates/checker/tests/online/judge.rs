@@ -310,7 +310,9 @@ impl Placed<'_> {
                     continue;
                 }
                 for (column, cell) in cells.iter().enumerate() {
-                    if let Some(own) = txn.writes(place, cell.item) {
+                    if let Some(own) = txn.writes(place, cell.item)
+                        && !self.has_changed_nothing((number, place), *cell, own)
+                    {
                         if own != cell.content {
                             reads.push((number, *cell, None, false));
                         }
@@ -331,6 +333,25 @@ impl Placed<'_> {
             }
         }
         reads
+    }
+
+    /// Whether what a transaction wrote to an item was there already, where that makes no
+    /// version, and a later read of the snapshot does not see it.
+    fn has_changed_nothing(&self, (txn, event): (usize, usize), cell: Cell, own: Content) -> bool {
+        let Profile { dml, reads, .. } = self.search.profile;
+        let events = &self.search.txns[txn].events[..event];
+        let all_are_own = (events.iter())
+            .filter(|event| event.0.kind == EventKind::Write)
+            .flat_map(|event| event.1)
+            .all(|other| other.item != cell.item || other.content == own);
+        let is_plain = self.search.txns[txn].events[event].0.kind == EventKind::Read;
+        dml == Dml::Current
+            && reads.is_transactional()
+            && is_plain
+            && all_are_own
+            && self
+                .taken(txn, cell.row, true)
+                .is_some_and(|taken| self.visible(cell.item, taken).1 == own)
     }
 
     fn reads_are_consistent(&self) -> bool {

@@ -5,7 +5,7 @@
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{connecting, described, failure};
 use super::recover::{self, BinaryLog};
-use super::statements::Statements;
+use super::statements::{Reread, Statements};
 use super::stored_versions::StoredVersions;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
@@ -310,7 +310,7 @@ impl Mysql {
         let started = Instant::now();
         loop {
             let found = server.connect().and_then(|mut conn| {
-                Statements::new(&mut conn, &self.tables)
+                Statements::new(&mut conn, &self.tables, Reread::Plain)
                     .map_err(|error| failure(&error, Stage::Statement))
             });
             match found {
@@ -383,7 +383,12 @@ impl Database for Mysql {
         let level = if isolation == WITH_SNAPSHOT { "repeatable-read" } else { isolation };
         let level = level.replace('-', " ");
         set(&mut conn, format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))?;
-        let statements = Statements::new(&mut conn, &self.tables)
+        // Elsewhere each read has a snapshot of its own, or locks, or the begin has taken it.
+        let reread = match level.as_str() {
+            "repeatable read" if self.name != "TiDB" => Reread::Locking,
+            _ => Reread::Plain,
+        };
+        let statements = Statements::new(&mut conn, &self.tables, reread)
             .map_err(|error| failure(&error, Stage::Statement))?;
         // Where reads have a snapshot that the log has a place for.
         let tells = self.is_asked.load(Ordering::Relaxed)

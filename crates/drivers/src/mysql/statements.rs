@@ -21,7 +21,6 @@ struct RegisterStatements {
     range: Statement,
     swap: Statement,
     update_range: Statement,
-    updated: Statement,
     written: Statement,
 }
 
@@ -45,15 +44,29 @@ const CONDITIONS: [&str; 3] = ["`key` BETWEEN ? AND ?", "value BETWEEN ? AND ?",
 const AGGREGATES: [&str; 4] =
     ["count(*)", "min(value)", "max(value)", "CAST(sum(value) AS SIGNED)"];
 
+/// How the rows of an update are read again, since there is no UPDATE that returns rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reread {
+    /// As any read.
+    Plain,
+    /// With the locks that the update took. Where the first plain read of a transaction takes
+    /// its snapshot, such a read would take it for the update, which takes none.
+    Locking,
+}
+
 type Prepare<'a> = dyn FnMut(String) -> Result<Statement, Error> + 'a;
 
 impl Statements {
-    pub(super) fn new(conn: &mut Conn, tables: &Tables) -> Result<Statements, Error> {
+    pub(super) fn new(
+        conn: &mut Conn,
+        tables: &Tables,
+        reread: Reread,
+    ) -> Result<Statements, Error> {
         let prepare: &mut Prepare<'_> = &mut |text| conn.prep(text);
         let Tables { registers, lists, by_condition } = tables;
         let mut statements = Statements { registers: None, lists: None, by_condition: Vec::new() };
         if !registers.is_empty() {
-            statements.registers = Some(RegisterStatements::new(prepare, registers)?);
+            statements.registers = Some(RegisterStatements::new(prepare, registers, reread)?);
         }
         if !lists.is_empty() {
             statements.lists = Some(ListStatements::new(prepare, lists)?);
@@ -84,12 +97,15 @@ impl Statements {
                 let found: Option<Option<u64>> = conn.exec_first(statement, numbers(filter))?;
                 Answer::Value(found.flatten())
             }
-            // There is no UPDATE that returns rows. Values are written once, so those that
-            // are there now were written by the update.
             Request::UpdateWhere { filter, first } => {
                 let [low, high] = filter.numbers();
                 conn.exec_drop(&of(filter).update, (first, low, high))?;
-                Answer::Rows(conn.exec(&registers.written, (first, first + BLOCK - 1))?)
+                // No further than the update has looked: it has locked no more.
+                let (low, high) = match filter {
+                    Filter::Keys { low, high } => (low, high),
+                    Filter::Values { .. } | Filter::Remainder { .. } => (0, i64::MAX as u64),
+                };
+                registers.written(conn, (low, high), (first, first + BLOCK - 1))?
             }
             // There is no DELETE that returns rows, but in MariaDB. So those that meet the
             // condition are locked as a DELETE would, and removed one by one.
@@ -106,7 +122,15 @@ impl Statements {
 }
 
 impl RegisterStatements {
-    fn new(prepare: &mut Prepare<'_>, registers: &str) -> Result<RegisterStatements, Error> {
+    fn new(
+        prepare: &mut Prepare<'_>,
+        registers: &str,
+        reread: Reread,
+    ) -> Result<RegisterStatements, Error> {
+        let lock = match reread {
+            Reread::Plain => "",
+            Reread::Locking => " FOR UPDATE",
+        };
         Ok(RegisterStatements {
             read: prepare(format!("SELECT value FROM {registers} WHERE `key` = ?"))?,
             write: prepare(format!(
@@ -126,12 +150,9 @@ impl RegisterStatements {
             update_range: prepare(format!(
                 "UPDATE {registers} SET value = ? + (`key` - ?) WHERE `key` BETWEEN ? AND ?"
             ))?,
-            updated: prepare(format!(
-                "SELECT `key`, value FROM {registers} \
-                 WHERE `key` BETWEEN ? AND ? AND value = ? + (`key` - ?)"
-            ))?,
             written: prepare(format!(
-                "SELECT `key`, value FROM {registers} WHERE value BETWEEN ? AND ?"
+                "SELECT `key`, value FROM {registers} \
+                 WHERE `key` BETWEEN ? AND ? AND value BETWEEN ? AND ?{lock}"
             ))?,
         })
     }
@@ -157,13 +178,23 @@ impl RegisterStatements {
                 Answer::Applied(conn.affected_rows() > 0)
             }
             Request::Range { low, high } => Answer::Rows(conn.exec(&self.range, (low, high))?),
-            // As for updates by condition.
             Request::UpdateRange { low, high, first } => {
                 conn.exec_drop(&self.update_range, (first, low, low, high))?;
-                Answer::Rows(conn.exec(&self.updated, (low, high, first, low))?)
+                self.written(conn, (low, high), (first, first + (high - low)))?
             }
             ref other => unreachable!("{other:?} is refused before"),
         })
+    }
+
+    /// The rows that an update has left, among these keys. Values are written once, so those
+    /// that are there now were written by it.
+    fn written(
+        &self,
+        conn: &mut Conn,
+        keys: (u64, u64),
+        values: (u64, u64),
+    ) -> Result<Answer, Error> {
+        Ok(Answer::Rows(conn.exec(&self.written, (keys.0, keys.1, values.0, values.1))?))
     }
 }
 
