@@ -24,7 +24,8 @@ use super::trace::{
     ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };
 use hashbrown::HashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// What beside the profile decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,16 @@ struct Waiting {
     cells: u32,
 }
 
+impl Waiting {
+    /// When it was answered. What has no answer has nothing to wait for.
+    fn due(&self) -> Time {
+        match self.reading.interval.completed {
+            NEVER => self.reading.interval.invoked,
+            completed => completed,
+        }
+    }
+}
+
 /// See the module's documentation.
 pub struct Verifier {
     pub(super) profile: Profile,
@@ -91,6 +102,10 @@ pub struct Verifier {
     clients_aside: usize,
     waiting: VecDeque<Waiting>,
     waiting_cells: VecDeque<Cell>,
+    /// What others would wait behind for long, by the time of its answer and a number, with
+    /// its cells.
+    slow: BTreeMap<(Time, u64), (Reading, Vec<Cell>)>,
+    slow_count: u64,
     cells: Vec<Cell>,
     findings: Vec<Finding>,
     pub(super) suspects: Suspects,
@@ -99,6 +114,8 @@ pub struct Verifier {
 /// Events that are taken before something is judged. Fewer cost more searching for what
 /// to judge, more keep more in memory.
 const STRIDE: usize = 256;
+/// What has no answer in time is put aside once so many wait behind it.
+const BEHIND_MAX: usize = 1 << 10;
 
 impl Verifier {
     /// One that has seen nothing.
@@ -123,6 +140,8 @@ impl Verifier {
             clients_aside: 0,
             waiting: VecDeque::new(),
             waiting_cells: VecDeque::new(),
+            slow: BTreeMap::new(),
+            slow_count: 0,
             cells: Vec::new(),
             findings: Vec::new(),
             suspects: Suspects::default(),
@@ -146,7 +165,14 @@ impl Verifier {
     /// Takes events in the order in which they were sent, such that everything sent
     /// before `watermark` has been taken, and judges what can be judged by then.
     pub fn take(&mut self, batch: &Batch, watermark: Time) {
-        for events in batch.events.chunks(STRIDE) {
+        self.take_some(batch, 0..batch.events.len(), watermark);
+        self.judge_until(watermark);
+    }
+
+    /// Takes some of these events, behind those that were taken before; the last of them are
+    /// judged by [`Verifier::take`] of what comes behind.
+    pub fn take_some(&mut self, batch: &Batch, some: Range<usize>, watermark: Time) {
+        for events in batch.events[some].chunks(STRIDE) {
             for event in events {
                 self.apply(event, &batch.cells[event.cells.range()]);
             }
@@ -157,7 +183,6 @@ impl Verifier {
                 self.judge_until(last.interval.invoked);
             }
         }
-        self.judge_until(watermark);
     }
 
     /// Events of this client are missing from now on. Its open transaction may have
@@ -214,7 +239,7 @@ impl Verifier {
             txns: self.tables.txns.len() as u64,
             graph_edges: self.graph.edge_count() as u64,
             items: self.tables.items_known,
-            waiting: self.waiting.len() as u64,
+            waiting: (self.waiting.len() + self.slow.len()) as u64,
             watermark: self.watermark,
             horizon: self.horizon,
             ..self.counters
@@ -428,28 +453,48 @@ impl Verifier {
     fn judge_until(&mut self, watermark: Time) {
         self.watermark = self.watermark.max(watermark);
         let known = self.watermark.saturating_sub(self.options.drift);
-        while let Some(&Waiting { reading, cells }) = self.waiting.front() {
-            // What has no answer has nothing to wait for.
-            let due = match reading.interval.completed {
-                NEVER => reading.interval.invoked,
-                completed => completed,
-            };
-            if due >= known && self.watermark != NEVER {
-                break;
-            }
-            self.waiting.pop_front();
+        while let Some(reading) = self.next_due(known) {
             if reading.kind == EventKind::Commit {
                 self.judge_end(reading.txn);
             } else {
-                let mut scratch = std::mem::take(&mut self.cells);
-                scratch.clear();
-                scratch.extend(self.waiting_cells.drain(..cells as usize));
-                self.judge_read(reading, &scratch);
-                self.cells = scratch;
+                let cells = std::mem::take(&mut self.cells);
+                self.judge_read(reading, &cells);
+                self.cells = cells;
             }
         }
         self.report_suspects(known);
         self.forget();
+    }
+
+    /// Takes what waits and was answered before `known`, with its cells in `cells`: in the
+    /// order of arrival, but for what took so long that thousands came behind it. If those
+    /// waited, each would be judged among all the versions that were made meanwhile.
+    fn next_due(&mut self, known: Time) -> Option<Reading> {
+        let is_last = self.watermark == NEVER;
+        loop {
+            let front = self.waiting.front().map(Waiting::due);
+            if let Some(slow) = self.slow.first_entry()
+                && (slow.key().0 < known || is_last)
+                && front.is_none_or(|front| slow.key().0 <= front)
+            {
+                let (reading, cells) = slow.remove();
+                self.cells = cells;
+                return Some(reading);
+            }
+            let is_due = front? < known || is_last;
+            if !is_due && self.waiting.len() <= BEHIND_MAX {
+                return None;
+            }
+            let Waiting { reading, cells } = self.waiting.pop_front()?;
+            let cells = self.waiting_cells.drain(..cells as usize);
+            if is_due {
+                self.cells.clear();
+                self.cells.extend(cells);
+                return Some(reading);
+            }
+            self.slow_count += 1;
+            self.slow.insert((front?, self.slow_count), (reading, cells.collect()));
+        }
     }
 
     /// Judges a transaction as a whole: all its reads have been.

@@ -362,14 +362,15 @@ fn memory_follows_what_is_open_and_not_what_has_passed() {
     }
 }
 
-/// One transaction waits while others pass, so that nothing of theirs can be given up: each
-/// read by condition looked at all of it, and a watch of SQLite was minutes behind.
+/// One transaction waits while others pass, after a request or for the answer to one, so that
+/// nothing of theirs can be given up: each read by condition looked at all of it, and a watch
+/// of SQLite was minutes behind.
 #[test]
 fn what_a_read_by_condition_costs_does_not_grow_with_what_is_kept() {
     let profile =
         Profile { reads: Reads::FirstRequest, certifier: Certifier::Cycles, ..Profile::NONE };
-    let cost = |txns: u64| {
-        let mut trace = "Z1 r 0-1 a0=_\n".to_owned();
+    let cost = |txns: u64, answered: u64| {
+        let mut trace = format!("Z1 r 0-{answered} a0=_\n");
         for number in 1..=txns {
             let (client, at) = (["A", "B"][(number % 2) as usize], number * 10);
             let (item, value) = (number % 20, number * 7 + number % 3);
@@ -387,8 +388,11 @@ fn what_a_read_by_condition_costs_does_not_grow_with_what_is_kept() {
         assert_eq!(told(&verifier.take_findings()), "");
         counters.looked_at / counters.operations
     };
-    let (few, many) = (cost(500), cost(4000));
-    assert!(many < few + few / 4, "{few} for each operation among 500, {many} among 4000");
+    for is_answered in [true, false] {
+        let cost = |txns: u64| cost(txns, if is_answered { 1 } else { txns * 10 + 9 });
+        let (few, many) = (cost(1000), cost(4000));
+        assert!(many < few + few / 4, "{few} for each operation among 1000, {many} among 4000");
+    }
 }
 
 /// The second of two updates is not read: no cycle, and yet no placement explains it

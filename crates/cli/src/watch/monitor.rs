@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(1);
 /// How often the status is made.
 const STATUS_PAUSE: Duration = Duration::from_millis(100);
+/// So many events are verified before somebody looks at the clock.
+const EVENTS_TOGETHER: usize = 1 << 10;
 /// Clients that hold up everything while inboxes are full, for so long, are set aside.
 const BLOCKED_MAX: Duration = Duration::from_secs(2);
 /// Streams that were ended because of what they said, and are told of; the rest are counted.
@@ -91,6 +93,8 @@ pub(super) struct Monitor {
     /// The first time of all, from which times are told.
     origin: Option<Time>,
     started: Instant,
+    /// When it is told next how it stands.
+    told_next: Instant,
     moved: (Time, Instant),
     rate: Rate,
     clocks: Clocks,
@@ -146,6 +150,7 @@ impl Monitor {
             foremost: ALWAYS,
             foremost_since: now,
             started: now,
+            told_next: now,
             moved: (ALWAYS, now),
             rate: Rate { operations: 0, at: now, per_second: 0.0 },
             clocks: Clocks::default(),
@@ -181,16 +186,13 @@ impl Monitor {
                 let setting = Arc::clone(&self.setting);
                 scope.spawn(move || complete(completing, &setting, receiver, telling))
             });
-            let mut next = Instant::now();
             loop {
                 let is_last = are_sources_done.load(Ordering::Acquire);
                 let count = self.round(is_last);
-                let now = Instant::now();
-                if now >= next || is_last {
-                    next = now + STATUS_PAUSE;
-                    self.count(now);
-                    self.setting.voice.tell(&self.setting.status());
+                if is_last {
+                    self.told_next = Instant::now();
                 }
+                self.tell_if_due();
                 if is_last {
                     break;
                 }
@@ -209,6 +211,19 @@ impl Monitor {
         });
         self.count(Instant::now());
         self.setting.status().is_over = true;
+    }
+
+    /// Tells how it stands and what was found, now and then: also while much is verified at
+    /// once.
+    fn tell_if_due(&mut self) {
+        let now = Instant::now();
+        if now < self.told_next {
+            return;
+        }
+        self.told_next = now + STATUS_PAUSE;
+        self.find();
+        self.count(now);
+        self.setting.voice.tell(&self.setting.status());
     }
 
     /// Takes what there is, and has it verified: how many events.
@@ -322,7 +337,12 @@ impl Monitor {
             let _ = rounds.send(self.merged.clone());
         }
         self.window.keep(&self.merged);
-        self.verifier.take(&self.merged, watermark);
+        for start in (0..self.merged.events.len()).step_by(EVENTS_TOGETHER) {
+            let end = (start + EVENTS_TOGETHER).min(self.merged.events.len());
+            self.verifier.take_some(&self.merged, start..end, watermark);
+            self.tell_if_due();
+        }
+        self.verifier.take(&Batch::default(), watermark);
         for client in self.pipeline.take_gone() {
             self.verifier.forget_client(client);
             self.setting.hub.release_name(client);

@@ -19,6 +19,7 @@ use isolde_harness::{
     SnapshotPoint, Style,
 };
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// How Redis is reached.
 pub(crate) const TARGET: Target = Target {
@@ -273,13 +274,32 @@ impl Database for Redis {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        const AT_ONCE: usize = 1000;
         let prefix = std::mem::take(&mut self.prefix);
         if prefix.is_empty() {
             return Ok(());
         }
+        let deadline = Instant::now() + LOADING_MAX;
+        loop {
+            match self.remove(&prefix) {
+                // A server that was started again loads its data first.
+                Err(Failure::Aborted(_)) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                removed => return removed,
+            }
+        }
+    }
+}
+
+/// Servers load what they kept within this time.
+const LOADING_MAX: Duration = Duration::from_secs(10);
+
+impl Redis {
+    /// Removes all keys with this prefix.
+    fn remove(&self, prefix: &str) -> Result<(), Failure> {
+        const AT_ONCE: usize = 1000;
         let mut connection = self.primary()?;
-        for names in keys(&mut connection, &prefix)?.chunks(AT_ONCE) {
+        for names in keys(&mut connection, prefix)?.chunks(AT_ONCE) {
             let mut command = vec![b"DEL".to_vec()];
             command.extend_from_slice(names);
             match connection.call(&command).map_err(|error| lost(&error))? {
