@@ -135,7 +135,7 @@ fn small_history(seed: u64) -> String {
             write!(text, " @{begin}000000..{time}000000 ").expect("memory");
         }
         text += ":";
-        for _ in 0..1 + below(3) {
+        for _ in 0..=below(3) {
             let kind = ["r", "w"][below(2) as usize];
             let key = ["x", "y"][below(2) as usize];
             let value = match below(4) {

@@ -393,15 +393,13 @@ impl Explainer<'_> {
     /// The anomalies of a level, at most so many, the first of them as small as can be, and
     /// whether it is.
     fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
+        let told = if violated.anomalies.is_empty() { self.told_by_nothing(level) } else { vec![] };
+        if !told.is_empty() {
+            return (told, true);
+        }
         let (first, others) = match violated.anomalies.split_first() {
             Some((first, others)) => (Some(first), others),
-            None => {
-                let told = self.told_by_nothing(level);
-                if !told.is_empty() {
-                    return (told, true);
-                }
-                (None, [].as_slice())
-            }
+            None => (None, [].as_slice()),
         };
         let mut also: Vec<Level> = level.stronger_than();
         also.push(level);
