@@ -45,7 +45,8 @@ pub fn detect(bytes: &[u8]) {
     }
 }
 
-const OPTIONS: ReadOptions = ReadOptions { memory_max: Some(MEMORY_BYTES_MAX), initial: None };
+const OPTIONS: ReadOptions =
+    ReadOptions { memory_max: Some(MEMORY_BYTES_MAX), is_memory_full: None, initial: None };
 
 /// The fuzzer counts what code an input reaches; other threads would blur it.
 fn use_one_thread() {
@@ -76,7 +77,7 @@ fn use_history(format: &Format, history: &History, choice: usize) {
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= STOP_AFTER;
     let limits =
-        Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX), observe: &|_| {} };
+        Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX), ..Limits::NONE };
     check(history, &index, &decided_levels(), &limits);
 
     native_round_trip(history);
