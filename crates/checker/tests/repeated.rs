@@ -51,3 +51,18 @@ fn a_fractured_read_from_either_of_two_writers_is_found_among_many() {
         assert_eq!(violated.anomalies.len(), 1, "{:?}", violated.anomalies);
     }
 }
+
+/// Only `U` can have written what `R` saw. It then counts, and no writer explains what it read
+/// itself.
+#[test]
+fn reads_of_a_transaction_that_counts_by_a_choice_are_not_overlooked() {
+    let text = parts()
+        + "M: w(x,5) w(y,6)
+           N: w(x,5) w(y,7)
+           U: r(x,5) r(y,nil) w(c,1) unknown
+           Q: w(c,1) w(d,2)
+           R: r(c,1) r(d,nil)";
+    for verdict in verdicts(&text, &[Level::ReadAtomic, Level::Causal]) {
+        assert!(matches!(verdict, Verdict::Violated(_)), "{verdict:?}");
+    }
+}

@@ -57,7 +57,7 @@ pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tr
         acyclic::Answer::Stopped(acyclic::Stop::Memory) => {
             Tried::Limit("the memory limit was reached".into())
         }
-        acyclic::Answer::Stopped(_) => Tried::Limit("the time limit was reached".into()),
+        acyclic::Answer::Stopped(_) => Tried::Limit(search.limits.reached().into()),
     }
 }
 
@@ -91,11 +91,17 @@ impl Attempts<'_> {
         self.reads.iter().map(taken).collect()
     }
 
+    /// What comes of these choices; nothing if the work is used up, or if they satisfy the
+    /// level only as long as reads are open. A choice may make a transaction count that was left
+    /// out, and what that one read may be open too.
     fn decide(&mut self, made: &[(Choice, Literal)]) -> Option<Decision> {
         self.work = self.work.checked_sub(self.search.history.op_count() + 1)?;
         let choices: Vec<Choice> = made.iter().map(|it| it.0).collect();
         let (history, candidates) = (self.search.history, self.search.rule.candidates);
-        Some(self.search.decide(&Index::choosing(history, candidates, &choices)))
+        let index = Index::choosing(history, candidates, &choices);
+        let decision = self.search.decide(&index);
+        let is_open = matches!(decision, Decision::Satisfied(_)) && !index.several().is_empty();
+        (!is_open).then_some(decision)
     }
 
     /// The choices among those made that an anomaly rests on, and how they violate the

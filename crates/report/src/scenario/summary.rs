@@ -352,31 +352,25 @@ fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
     )
 }
 
+/// The first anti-dependency of a cycle.
+fn anti_dependency(cycle: &Cycle) -> Option<Edge> {
+    let mut edges = cycle.edges.iter();
+    edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
+}
+
 fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
     if let Some(told) = whoever_appended(prose, cases) {
         return told;
     }
-    if kind == AnomalyKind::LostUpdate
-        && let [one, other] = &cases.cycles[..]
+    if let [one, other] = &cases.cycles[..]
+        && let (Some(one), Some(other)) = (anti_dependency(one), anti_dependency(other))
     {
         // Each case has the anti-dependency that the other one lacks.
-        let anti = |cycle: &Cycle| {
-            let mut edges = cycle.edges.iter();
-            edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
-        };
-        if let (Some(one), Some(other)) = (anti(one), anti(other)) {
-            return lost_update(prose, &[one, other]);
-        }
-    }
-    if kind == AnomalyKind::WriteSkew
-        && let [one, other] = &cases.cycles[..]
-    {
-        let anti = |cycle: &Cycle| {
-            let mut edges = cycle.edges.iter();
-            edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
-        };
-        if let (Some(one), Some(other)) = (anti(one), anti(other)) {
-            return of_cycle(prose, kind, &Cycle { edges: vec![one, other] });
+        let edges = vec![one, other];
+        match kind {
+            AnomalyKind::LostUpdate => return lost_update(prose, &edges),
+            AnomalyKind::WriteSkew => return of_cycle(prose, kind, &Cycle { edges }),
+            _ => {}
         }
     }
     if let Some((key, one, other)) = written_at_once(cases) {
