@@ -105,14 +105,16 @@ fn read(source: &mut impl BufRead) -> io::Result<Answered> {
             let size = line(source)?;
             let digits = size.split(';').next().unwrap_or_default().trim();
             let size = u64::from_str_radix(digits, 16).map_err(|_| invalid("a size"))?;
+            if size == 0 {
+                break;
+            }
             bytes(source, size, &mut body)?;
             if !line(source)?.is_empty() {
                 return Err(invalid("the end of a part"));
             }
-            if size == 0 {
-                break;
-            }
         }
+        // Fields may follow the last part too: errors of etcd have some.
+        while !line(source)?.is_empty() {}
     } else {
         bytes(source, length.ok_or_else(|| invalid("a length"))?, &mut body)?;
     }
@@ -143,6 +145,8 @@ mod tests {
         assert_eq!(parsed(whole), Ok((200, "{\"a\":1}".to_owned())));
         let parts = "HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n";
         assert_eq!(parsed(parts), Ok((400, "{\"a\":1}".to_owned())));
+        let trailed = parts.replace("0\r\n\r\n", "0\r\nGrpc-Trailer-Code: 14\r\n\r\n");
+        assert_eq!(parsed(&trailed), Ok((400, "{\"a\":1}".to_owned())));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use isolde_history::Snapshot;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// Why there is no answer. The texts are shown and recorded: a driver keeps
 /// passwords and addresses with passwords out of them.
@@ -343,8 +344,38 @@ pub trait Database: Send + Sync {
     }
 
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing
-    /// the second time. All sessions are closed by then.
+    /// the second time, unless it failed the first time. All sessions are closed by then.
     fn clean_up(&mut self) -> Result<(), Failure>;
+}
+
+/// Servers that were disturbed take transactions again within this time.
+const CALM: Duration = Duration::from_secs(20);
+
+/// [`Database::clean_up`], again and again for a while: a server that answers after a fault
+/// may still load its data, or have no leader.
+///
+/// # Errors
+/// The last failure, or one that trying again cannot help.
+pub fn clean_up_patiently(database: &mut dyn Database) -> Result<(), Failure> {
+    tried_for(CALM, || database.clean_up())
+}
+
+fn tried_for(
+    patience: Duration,
+    mut attempt: impl FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let deadline = Instant::now() + patience;
+    loop {
+        match attempt() {
+            Err(Failure::Aborted(_) | Failure::Lost(_) | Failure::Unknown(_))
+                if Instant::now() < deadline =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// A connection on which one transaction runs at a time.
@@ -422,6 +453,23 @@ mod tests {
         assert_eq!((lists.registers(), lists.lists()), (false, true));
         let registers = needs(&[RequestKind::Range]);
         assert_eq!((registers.registers(), registers.lists()), (true, false));
+    }
+
+    #[test]
+    fn what_trying_again_can_help_is_tried_again() {
+        let outcome = |patience: u64, failures: Vec<Failure>| {
+            let mut failures = failures.into_iter();
+            let done =
+                tried_for(Duration::from_secs(patience), || failures.next().map_or(Ok(()), Err));
+            (done, failures.len())
+        };
+        let lost = || Failure::Lost("gone".into());
+        let refused = || Failure::Refused("no".into());
+        let unknown = Failure::Unknown("cut".into());
+        let loading = Failure::Aborted("LOADING".into());
+        assert_eq!(outcome(60, vec![lost(), unknown, loading]), (Ok(()), 0));
+        assert_eq!(outcome(60, vec![lost(), refused(), lost()]), (Err(refused()), 1));
+        assert_eq!(outcome(0, vec![lost(), lost()]), (Err(lost()), 1));
     }
 
     #[test]

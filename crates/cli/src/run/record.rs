@@ -7,7 +7,7 @@ use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload,
+    VersionCounts, Workload, clean_up_patiently,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -97,7 +97,11 @@ impl Recording<'_> {
             }
             happened
         });
-        if let Err(failure) = database.clean_up() {
+        let cleaned = match ended_by {
+            None => clean_up_patiently(database),
+            Some(_) => database.clean_up(),
+        };
+        if let Err(failure) = cleaned {
             ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
         }
         Ok(Recorded {

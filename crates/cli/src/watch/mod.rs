@@ -40,7 +40,7 @@ use isolde::online::{
     Content, EXACT_LEVELS, IMPLIED_LEVELS, Options, PipelineOptions, Time, Verifier,
 };
 use isolde_drivers::DEFAULT_TARGET;
-use isolde_harness::{Address, Workload};
+use isolde_harness::{Address, Workload, clean_up_patiently};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
 use profile::NamedProfile;
@@ -412,7 +412,11 @@ impl Watch<'_> {
         };
         let fed = self.while_fed(monitor, || Ok(driving.run(database.as_ref(), &log)));
         let mut ended_by = fed?;
-        if let Err(failure) = database.clean_up() {
+        let cleaned = match ended_by {
+            None => clean_up_patiently(database.as_mut()),
+            Some(_) => database.clean_up(),
+        };
+        if let Err(failure) = cleaned {
             ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
         }
         if let Some(message) = &ended_by {

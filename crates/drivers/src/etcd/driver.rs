@@ -194,13 +194,14 @@ impl Database for Etcd {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        let prefix = std::mem::take(&mut self.prefix);
-        if prefix.is_empty() {
+        if self.prefix.is_empty() {
             return Ok(());
         }
         let mut connection = self.connection(0)?;
-        let range = read_range(&prefix, &end_of(&prefix));
-        asked(&mut connection, "/v3/kv/deleterange", &range).map(|_| ())
+        let range = read_range(&self.prefix, &end_of(&self.prefix));
+        asked(&mut connection, "/v3/kv/deleterange", &range)?;
+        self.prefix.clear();
+        Ok(())
     }
 }
 

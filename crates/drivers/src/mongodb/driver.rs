@@ -180,8 +180,7 @@ impl Database for Mongo {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        let tables = std::mem::take(&mut self.tables);
-        for name in tables.names() {
+        for name in self.tables.names() {
             let mut connection = self.connection(&self.servers[0])?;
             let drop = Document::of("drop", Value::Text(name.clone()))
                 .with("$db", Value::Text(self.database.clone()));
@@ -190,6 +189,7 @@ impl Database for Mongo {
                 accepted(reply, Stage::Statement)?;
             }
         }
+        self.tables = Tables::default();
         Ok(())
     }
 }

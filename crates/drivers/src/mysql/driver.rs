@@ -429,8 +429,13 @@ impl Database for Mysql {
         let mut conn = self.servers[0].connect()?;
         for table in [&mut self.tables.registers, &mut self.tables.lists] {
             if !table.is_empty() {
-                conn.query_drop(format!("DROP TABLE {table}")).map_err(|error| {
-                    Failure::Refused(format!("cannot drop {table}: {}", described(&error)))
+                conn.query_drop(format!("DROP TABLE IF EXISTS {table}")).map_err(|error| {
+                    match failure(&error, Stage::Statement) {
+                        Failure::Refused(text) => {
+                            Failure::Refused(format!("cannot drop {table}: {text}"))
+                        }
+                        transient => transient,
+                    }
                 })?;
                 table.clear();
             }

@@ -337,9 +337,14 @@ impl Database for Postgres {
         let mut client = self.primary()?;
         for table in [&mut self.tables.registers, &mut self.tables.lists] {
             if !table.is_empty() {
-                client.batch_execute(&format!("DROP TABLE {table}")).map_err(|error| {
-                    Failure::Refused(format!("cannot drop {table}: {}", described(&error)))
-                })?;
+                client.batch_execute(&format!("DROP TABLE IF EXISTS {table}")).map_err(
+                    |error| match failure(&error, Stage::Statement) {
+                        Failure::Refused(text) => {
+                            Failure::Refused(format!("cannot drop {table}: {text}"))
+                        }
+                        transient => transient,
+                    },
+                )?;
                 table.clear();
             }
         }

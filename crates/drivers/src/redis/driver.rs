@@ -19,7 +19,6 @@ use isolde_harness::{
     SnapshotPoint, Style,
 };
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
 /// How Redis is reached.
 pub(crate) const TARGET: Target = Target {
@@ -274,25 +273,13 @@ impl Database for Redis {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        let prefix = std::mem::take(&mut self.prefix);
-        if prefix.is_empty() {
-            return Ok(());
+        if !self.prefix.is_empty() {
+            self.remove(&self.prefix)?;
+            self.prefix.clear();
         }
-        let deadline = Instant::now() + LOADING_MAX;
-        loop {
-            match self.remove(&prefix) {
-                // A server that was started again loads its data first.
-                Err(Failure::Aborted(_)) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                removed => return removed,
-            }
-        }
+        Ok(())
     }
 }
-
-/// Servers load what they kept within this time.
-const LOADING_MAX: Duration = Duration::from_secs(10);
 
 impl Redis {
     /// Removes all keys with this prefix.
