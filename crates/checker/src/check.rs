@@ -16,7 +16,7 @@ use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_certificate::Node;
-use isolde_history::{Candidates, History, Index, OpKind, TxnId};
+use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
 use std::sync::OnceLock;
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
@@ -282,11 +282,21 @@ impl<'a> Check<'a> {
         })
     }
 
+    /// What is neither read nor write.
+    fn calls(&self) -> Option<Unknown> {
+        let kinds = self.history.op_kinds();
+        let first = OpId(kinds.iter().position(|&kind| kind == OpKind::Call)? as u32);
+        let operations = kinds.iter().filter(|&&kind| kind == OpKind::Call).count();
+        let function = self.history.datum(self.history.key_name(self.history.op(first).key));
+        let place = self.history.position(first);
+        let unit = self.history.position_unit().name();
+        Some(Unknown::Calls { operations, first: format!("{function}, {unit} {place}") })
+    }
+
     fn decide_anew(&mut self, level: Level) -> Verdict {
-        let calls = self.history.op_kinds().iter().filter(|&&kind| kind == OpKind::Call).count();
         // Stores and locks are objects to linearizability, and nothing to isolation.
-        if calls > 0 {
-            let unknown = Verdict::Unknown(Unknown::Calls { operations: calls });
+        if let Some(calls) = self.calls() {
+            let unknown = Verdict::Unknown(calls);
             let is_asked = level == Level::Linearizable;
             return is_asked.then(|| self.linearizable()).flatten().unwrap_or(unknown);
         }

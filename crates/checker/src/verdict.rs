@@ -65,6 +65,8 @@ pub enum Unknown {
     Calls {
         /// How many.
         operations: usize,
+        /// What the first one is called, and where it stands.
+        first: String,
     },
     /// Repeated values leave too many possible writers to try them all.
     RepeatedValues {
@@ -83,13 +85,15 @@ pub(crate) const REPEATED_ELEMENT: &str = "an element of a list was appended mor
 impl fmt::Display for Unknown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unknown::Calls { operations } => write!(
+            Unknown::Calls { operations, first } => write!(
                 out,
-                "{} neither read nor write, so isolation levels say nothing about it; `isolde \
-                 elle` has models of such operations",
+                "{}, so isolation levels say nothing about it; `isolde elle` has models of such \
+                 operations",
                 match operations {
-                    1 => "one operation is".to_owned(),
-                    count => format!("{count} operations are"),
+                    1 => format!("one operation is neither read nor write ({first})"),
+                    count => format!(
+                        "{count} operations are neither read nor write (the first: {first})"
+                    ),
                 }
             ),
             Unknown::RepeatedValues { reads } => write!(

@@ -99,6 +99,17 @@ pub enum PositionUnit {
     Index = 2,
 }
 
+impl PositionUnit {
+    /// What one of them is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PositionUnit::Line => "line",
+            PositionUnit::Record => "record",
+            PositionUnit::Index => "index",
+        }
+    }
+}
+
 /// One session's own data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {

@@ -2,7 +2,7 @@
 
 use crate::{Prose, TABLES_SCHEMA};
 use isolde::lint::{Example, Finding, rule};
-use isolde_history::{History, Index, PositionUnit};
+use isolde_history::{History, Index};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -49,11 +49,7 @@ impl LintReport {
             (Some(op), _) => format!("{} {}", example.text, prose.at(op)),
             (None, 0) => example.text.clone(),
             (None, position) => {
-                let unit = match history.position_unit() {
-                    PositionUnit::Line => "line",
-                    PositionUnit::Record => "record",
-                    PositionUnit::Index => "index",
-                };
+                let unit = history.position_unit().name();
                 format!("{} ({unit} {position})", example.text)
             }
         };

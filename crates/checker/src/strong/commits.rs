@@ -37,8 +37,9 @@ pub(super) trait CommitLevel: Asking + Sized {
     /// Its row; only what its reads are protected from differs.
     fn model() -> &'static Model;
 
-    /// Whether most of what it allows is serial, so that such an order is worth a search.
-    const IS_NEARLY_SERIAL: bool;
+    /// Whether most of what it allows a stronger level allows too, so that an order of that
+    /// is worth a search.
+    const IS_NEARLY_STRONGER: bool;
 
     /// Adds what follows from single transactions; a verdict if they contradict it.
     fn begin(commits: &mut Commits<'_>) -> Option<Verdict>;
@@ -160,8 +161,8 @@ impl<'a> Commits<'a> {
                 return halt;
             }
             match self.force::<L>(&order) {
-                Forced::Nothing if L::IS_NEARLY_SERIAL => {
-                    let order = self.nearly_serial().unwrap_or(order);
+                Forced::Nothing if L::IS_NEARLY_STRONGER => {
+                    let order = self.nearly_stronger().unwrap_or(order);
                     return self.solve::<L>(&order);
                 }
                 Forced::Nothing => return self.solve::<L>(&order),
@@ -171,14 +172,14 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// An order near a serial one, if the history is too large to do without.
-    fn nearly_serial(&self) -> Option<Vec<Node>> {
+    /// An order near one of a stronger level, if the history is too large to do without.
+    fn nearly_stronger(&self) -> Option<Vec<Node>> {
         if self.versions.history.txn_count() < SMALL {
             return None;
         }
-        let serial = nearly::serial(self.versions, self.repeated, self.options, self.limits)?;
+        let nearly = nearly::order(self.versions, self.repeated, self.options, self.limits)?;
         let mut ranks = vec![i64::MAX; self.versions.history.txn_count()];
-        for (rank, txn) in (0..).zip(serial) {
+        for (rank, txn) in (0..).zip(nearly) {
             ranks[txn.index()] = rank;
         }
         self.graph.sorted_by(|node| ranks[node as usize]).ok()

@@ -63,7 +63,7 @@ struct Skipped {
 }
 
 impl CommitLevel for Parallel {
-    const IS_NEARLY_SERIAL: bool = true;
+    const IS_NEARLY_STRONGER: bool = true;
 
     fn model() -> &'static Model {
         &MODEL

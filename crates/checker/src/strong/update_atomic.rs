@@ -46,7 +46,7 @@ pub(super) struct UpdateAtomic {
 }
 
 impl CommitLevel for UpdateAtomic {
-    const IS_NEARLY_SERIAL: bool = false;
+    const IS_NEARLY_STRONGER: bool = false;
 
     fn model() -> &'static Model {
         &MODEL
