@@ -1,10 +1,11 @@
 //! A search that meets too many contradictions can be given up, and then says so.
 
-use isolde::{Check, Level, Limits, Options, Unknown, Verdict};
+use isolde::{Check, Level, Limits, Options, Stage, Unknown, Verdict};
 use isolde_harness::{Anomaly, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[test]
 fn a_search_that_is_given_up_leaves_the_level_unknown() {
@@ -43,6 +44,30 @@ fn what_lacks_little_of_a_stronger_level_is_not_searched_for() {
     let mut check = Check::new(&history, &index, &Limits::NONE).with_options(options);
     assert_eq!(check.decide(Level::SnapshotIsolation).name(), "violated");
     assert_eq!(check.decide(Level::ParallelSnapshotIsolation).name(), "satisfied");
+}
+
+#[test]
+fn what_is_wrong_with_sessions_alone_is_no_reason_to_begin_anew() {
+    // A snapshot database breaks session serializability in many places, and most of them
+    // rest on sessions: the search without them goes on from where the one with them was.
+    let parameters = Parameters {
+        isolation: Isolation::SnapshotIsolation,
+        transactions: 40_000,
+        keys: 4_000,
+        ..preset("PolySI").expect("a preset of this name").parameters
+    };
+    let history = generate(&parameters).expect("valid parameters");
+    let index = Index::new(&history);
+    let saturated = AtomicBool::new(false);
+    let observe = |stage: Stage| {
+        if matches!(stage, Stage::Saturate) {
+            saturated.store(true, Relaxed);
+        }
+    };
+    let limits = Limits { observe: &observe, ..Limits::NONE };
+    let verdict = Check::new(&history, &index, &limits).decide(Level::Serializable);
+    assert_ne!(verdict.name(), "unknown");
+    assert!(!saturated.into_inner(), "the search alone decides it");
 }
 
 #[test]

@@ -39,8 +39,6 @@ const GIVING_UP_MAX: usize = 24;
 /// Conflicts of the solver before saturation is tried: so many, and one in so many nodes.
 const CONFLICTS_FIRST: u64 = 2_000;
 const NODES_PER_CONFLICT: u64 = 20;
-/// Histories with fewer transactions are searched before they are saturated.
-const SMALL: usize = 1_000;
 /// Clocks may take this much memory where no limit was set.
 pub(super) const CLOCK_BYTES_MAX: usize = 4 << 30;
 /// So few transactions of an explanation each have a clock of their own.
@@ -58,6 +56,9 @@ pub(super) struct Decision<'a> {
     /// Edges of session order, by their later end, that the guess does without.
     given_up: HashSet<Node>,
     attempts: usize,
+    /// The order that attempts begin with: that of the first one, with all of session order,
+    /// as far as those before have put it right.
+    first: Vec<Node>,
     /// Conflicts after which the search is given up.
     pub(super) conflicts_max: Option<u64>,
 }
@@ -77,8 +78,17 @@ impl<'a> Decision<'a> {
         options: Options,
         limits: &'a Limits<'a>,
     ) -> Self {
-        let (given_up, attempts, conflicts_max) = (HashSet::new(), 0, None);
-        Decision { model, versions, repeated, options, limits, given_up, attempts, conflicts_max }
+        Decision {
+            model,
+            versions,
+            repeated,
+            options,
+            limits,
+            given_up: HashSet::new(),
+            attempts: 0,
+            first: Vec::new(),
+            conflicts_max: None,
+        }
     }
 
     /// The same, but not for long: what takes a long search stays unknown.
@@ -145,8 +155,7 @@ impl<'a> Decision<'a> {
         }
         let graph = self.graph(&self.known());
         (self.limits.observe)(Stage::Witness);
-        let sorted = if open { guess(&graph, self.history()) } else { graph.sorted() };
-        let order = match sorted {
+        let order = match self.first_order(&graph, open) {
             Ok(order) => order,
             Err(stuck) => return self.cyclic(graph, &stuck, None),
         };
@@ -157,6 +166,19 @@ impl<'a> Decision<'a> {
             return Attempt::Verdict(halt);
         }
         self.solve(graph, &order)
+    }
+
+    /// An order to begin with, or the nodes that have none. It follows session order also
+    /// where the graph no longer does: the search is then about what is wrong with it, and
+    /// without it about everything.
+    fn first_order(&mut self, graph: &Graph, open: bool) -> Result<Vec<Node>, Vec<Node>> {
+        if !open {
+            return graph.sorted();
+        }
+        if self.first.is_empty() {
+            self.first = guess(graph, self.history())?;
+        }
+        Ok(self.first.clone())
     }
 
     /// Whether it is open what some reads saw.
@@ -182,11 +204,8 @@ impl<'a> Decision<'a> {
 
     fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
         let many = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
-        // Where sessions say little, the guess is poor and the search long.
-        let sessions_help = self.given_up.len() * 8 < self.history().txn_count();
-        let easy = sessions_help || self.history().txn_count() < SMALL;
         let saturate = self.options.saturate;
-        if saturate == Saturate::Never || saturate == Saturate::WhenHard && easy {
+        if saturate != Saturate::First {
             let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
             let searched = self.search(&graph, order, conflicts_max);
             if !matches!(searched, Searched::Stopped(acyclic::Stop::Conflicts)) {
@@ -222,7 +241,7 @@ impl<'a> Decision<'a> {
     fn attempted(&mut self, graph: Graph, searched: Searched) -> Attempt {
         match searched {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
-            Searched::Violated(refuted) => self.refuted(graph, &refuted),
+            Searched::Violated(refuted) => self.refuted(graph, refuted),
             Searched::ViolatedUnproven => self.refuted_unproven(graph),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop, self.limits)),
         }
@@ -290,15 +309,16 @@ impl<'a> Decision<'a> {
 
     /// No order of versions fits: as a cycle if saturation of what the refutation is
     /// about finds one, else by cases.
-    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Attempt {
+    fn refuted(&mut self, mut graph: Graph, refuted: Refuted) -> Attempt {
         (self.limits.observe)(Stage::Explain);
         graph.note_evidence(&self.known());
-        let Refuted { refutation, asked } = refuted;
+        let Refuted { refutation, asked, order } = &refuted;
         let proof = {
             let premises = Premises { graph: &graph, clocks: None };
             ProofBuilder::new(self.model, self.versions, premises).of_search(refutation, asked)
         };
         if !self.model.session && self.give_up(&proof) {
+            self.first.clone_from(order);
             return Attempt::GaveUp;
         }
         let order = graph.sorted().expect("the solver began with an order");

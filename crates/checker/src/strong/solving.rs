@@ -25,6 +25,8 @@ pub(super) enum Searched {
 pub(super) struct Refuted {
     pub(super) refutation: acyclic::Refutation,
     pub(super) asked: Asked,
+    /// How far the order was put right by then.
+    pub(super) order: Vec<Node>,
 }
 
 impl Decision<'_> {
@@ -54,7 +56,8 @@ impl Decision<'_> {
         match solved(&mut solver, &mut search, engine, (used, conflicts_max)) {
             Solved::Satisfied => Searched::Satisfied(in_order(solver.positions())),
             Solved::Violated(Some(refutation)) => {
-                Searched::Violated(Refuted { refutation, asked: search.asked })
+                let order = in_order(solver.positions());
+                Searched::Violated(Refuted { refutation, asked: search.asked, order })
             }
             Solved::Violated(None) => Searched::ViolatedUnproven,
             Solved::Stopped(stop) => Searched::Stopped(stop),
