@@ -132,6 +132,9 @@ pub enum Refutation {
     Reading(Reading),
     /// Orders that follow from one another until they contradict each other.
     Derivation(Derivation),
+    /// No order of events explains what was done to these keys: the verifier tries all, which
+    /// are few where little was open at once.
+    Orders(Vec<KeyId>),
 }
 
 /// An anomaly that operations show by themselves.

@@ -139,6 +139,15 @@ fn read_refutation(lines: &mut Lines<'_, '_>) -> Result<Refutation, ReadError> {
         lines.advance()?;
         return Ok(Refutation::Reading(reading));
     }
+    if lines.words().is("orders") {
+        let mut keys = Vec::new();
+        while lines.words().is("orders") {
+            let all = lines.words().after_first().all(Words::key, &mut keys);
+            all.ok_or_else(|| lines.expected("`orders KEY…`"))?;
+            lines.advance()?;
+        }
+        return Ok(Refutation::Orders(keys));
+    }
     let mut steps = Vec::new();
     while lines.words().is("step") {
         let step = lines.words().after_first().whole(Words::step);
@@ -174,7 +183,8 @@ fn read_refutation(lines: &mut Lines<'_, '_>) -> Result<Refutation, ReadError> {
         lines.advance()?;
     }
     if clauses.is_empty() {
-        return Err(lines.expected("`reading …`, `step …`, `cycle …`, `variable …` or `clause …`"));
+        return Err(lines
+            .expected("`reading …`, `orders …`, `step …`, `cycle …`, `variable …` or `clause …`"));
     }
     let end = End::Search(Search { variables, clauses });
     Ok(Refutation::Derivation(Derivation { steps, end }))

@@ -49,6 +49,10 @@ fn write_claim(claim: &Claim, out: &mut dyn Write) -> io::Result<()> {
         Proof::Refutation(Refutation::Derivation(derivation)) => {
             write_derivation(derivation, out)?;
         }
+        Proof::Refutation(Refutation::Orders(keys)) => {
+            let keys: Vec<u32> = keys.iter().map(|key| key.0).collect();
+            write_ids("orders", &keys, out)?;
+        }
     }
     writeln!(out, "end")
 }

@@ -385,3 +385,46 @@ fn update_atomic_has_a_search_over_the_order_of_commits() {
         Err("clause 2: the reader and the other writer write no common key".into())
     );
 }
+
+#[test]
+fn no_order_of_all_explains_what_was_seen_of_a_key() {
+    // The read of 1 is open while 2 is written, which completes before 1 is read again.
+    let stale =
+        "A @1..2: w(x,1)\nB @3..5: w(x,2)\nC @4..6: r(x,2)\nD @7..8: r(x,1)\nA @1..2: w(y,1)\n";
+    check(stale, "violated linearizable", "orders 0", &[]);
+    let overlapping = stale.replace("@7..8", "@5..8");
+    assert_eq!(
+        verdict(&overlapping, "violated linearizable", "orders 0"),
+        Err("an order explains what was done to these keys".into())
+    );
+}
+
+#[test]
+fn all_orders_are_of_one_key_or_of_several() {
+    check(WRITE_SKEW, "violated serializable", "orders 0 1", &[]);
+    let why = verdict(WRITE_SKEW, "violated snapshot-isolation", "orders 0 1");
+    assert_eq!(why, Err("an order explains what was done to these keys".into()));
+    let refused = |level: &str, proof: &str| verdict(WRITE_SKEW, level, proof).unwrap_err();
+    assert_eq!(refused("violated serializable", "orders"), "expected keys of the history");
+    assert_eq!(refused("violated serializable", "orders 0 7"), "expected keys of the history");
+    assert_eq!(refused("violated serializable", "orders 0 0 1"), "a key stands there twice");
+    let untimed = refused("violated strict-serializable", "orders 0 1");
+    assert_eq!(untimed, "the level asks for times, and the history has none");
+    let commits = refused("violated causal", "orders 0 1");
+    assert_eq!(commits, "the level asks for no order of events");
+    let several = WRITE_SKEW.replace("A:", "A @1..2:").replace("B:", "B @1..2:");
+    assert_eq!(
+        verdict(&several, "violated linearizable", "orders 0 1"),
+        Err("the level is about single operations, and a transaction has several".into())
+    );
+}
+
+#[test]
+fn orders_are_not_tried_without_end() {
+    let pairs = (0..14).map(|it| format!("V{it}: w(x,{it})\nS{it}: r(x,{it}) w(y,{it})\n"));
+    let writes = pairs.collect::<String>() + "U: r(y,a)\n";
+    assert_eq!(
+        verdict(&writes, "violated serializable", "orders 0 1"),
+        Err("there are more orders than this verifier tries".into())
+    );
+}

@@ -18,8 +18,14 @@ use isolde_certificate::{
     ReadingKind, Refutation, Rule, Step, StepId, Verifier, Witness,
 };
 use isolde_history::{
-    Candidates, Choice, History, Index, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
+    Candidates, Choice, History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId,
+    VersionEvidence,
 };
+
+/// In larger histories not all keys are tried at once.
+const ALL_ORDERS_TXNS_MAX: usize = 32;
+/// Of more keys not each is tried.
+const KEYS_TRIED_MAX: usize = 8;
 
 /// A certificate, and the levels that are not in it.
 pub struct Certified {
@@ -42,7 +48,8 @@ impl Check<'_> {
             let shown = match self.decide(level) {
                 Verdict::Unknown(_) => continue,
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
-                Verdict::Violated(violated) => self.refutation(level, &violated),
+                Verdict::Violated(violated) => (self.refutation(level, &violated))
+                    .or_else(|why| self.all_orders(&verifier, level, &violated).ok_or(why)),
             };
             let shown = match verifier.outside() {
                 Some(outside) => Err(outside.into()),
@@ -71,6 +78,43 @@ impl Check<'_> {
             return refutation(at, &strict);
         }
         refutation(level, violated)
+    }
+
+    /// All orders of what was done to one key, or in a small history to all of them, if
+    /// these are few enough for the verifier.
+    fn all_orders(
+        &self,
+        verifier: &Verifier<'_>,
+        level: Level,
+        violated: &Violated,
+    ) -> Option<Shown> {
+        let mut keys: Vec<Vec<KeyId>> = Vec::new();
+        for anomaly in &violated.anomalies {
+            if let Evidence::Operations { key, .. } = anomaly.evidence {
+                keys.push(vec![key]);
+            }
+        }
+        let is_small = self.history.txn_count() <= ALL_ORDERS_TXNS_MAX;
+        // Real time leaves few orders of one key.
+        let is_timed = strong::needs_times(level) && self.history.key_count() <= KEYS_TRIED_MAX;
+        if is_small || is_timed {
+            keys.extend(self.history.keys().map(|key| vec![key]));
+        }
+        if is_small {
+            keys.push(self.history.keys().collect());
+        }
+        let levels = violated.settled_by.into_iter().chain([level, Level::StrictSerializable]);
+        let weaker = level.weaker_than();
+        let levels = levels.filter(|&at| at == level || weaker.contains(&at));
+        for at in levels.filter(|&at| has_events(at)) {
+            for keys in &keys {
+                let proof = Proof::Refutation(Refutation::Orders(keys.clone()));
+                if let Ok(shown) = accepted(verifier, (at, proof)) {
+                    return Some(shown);
+                }
+            }
+        }
+        None
     }
 
     fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {
@@ -114,7 +158,10 @@ impl Check<'_> {
             let open = !index.several().is_empty();
             open.then(|| choices::chosen(rule, &Facts::new(self.history, index, self.limits)))?
         });
-        let (order, chosen) = searched.unwrap_or_else(|| (order.to_vec(), Vec::new()));
+        let (order, chosen) = searched.unwrap_or_else(|| {
+            let chosen = if rule.is_none() { self.nearest_before(order) } else { Vec::new() };
+            (order.to_vec(), chosen)
+        });
         let origins = chosen.into_iter().filter_map(|choice| {
             let writer = match choice.origin {
                 Origin::Initial => None,
@@ -125,6 +172,33 @@ impl Check<'_> {
             Some(ChosenOrigin { read: choice.op, key: choice.key, writer })
         });
         Proof::Witness(Witness::Commits { order, origins: origins.collect() })
+    }
+}
+
+impl Check<'_> {
+    /// What reads of repeated values are taken to have seen in an order that shows cursor
+    /// stability: the last of the possible writers before the reader.
+    fn nearest_before(&self, order: &[TxnId]) -> Vec<Choice> {
+        let mut places = vec![usize::MAX; self.history.txn_count()];
+        for (place, txn) in order.iter().enumerate() {
+            places[txn.index()] = place;
+        }
+        let mut chosen = Vec::new();
+        for several in self.index.several() {
+            let read = self.index.read(several.read);
+            let own = places[self.history.txn_of(read.op).index()];
+            let place = |origin: &Origin| match origin {
+                Origin::Txn(writer) if places[writer.index()] < own => {
+                    Some(places[writer.index()] + 1)
+                }
+                Origin::Initial => Some(0),
+                _ => None,
+            };
+            let before = several.candidates.iter().filter(|it| place(it).is_some());
+            let nearest = before.max_by_key(|it| place(it)).copied();
+            chosen.extend(nearest.map(|origin| Choice { op: read.op, key: read.key, origin }));
+        }
+        chosen
     }
 }
 

@@ -11,6 +11,7 @@ mod conditions;
 mod derivation;
 mod facts;
 mod lists;
+mod orders;
 mod parallel;
 mod propagation;
 mod reading;
@@ -53,6 +54,8 @@ pub enum Extent {
     Commits(usize),
     /// This many operations.
     Operations(usize),
+    /// All orders, by way of this many configurations.
+    Configurations(usize),
     /// Steps, and clauses if they end in a search.
     Derivation {
         /// How many steps.
@@ -69,6 +72,9 @@ impl fmt::Display for Extent {
             Extent::Events(count) => write!(out, "{count} event{} replayed", plural(count)),
             Extent::Commits(count) => write!(out, "{count} commit{} in order", plural(count)),
             Extent::Operations(count) => write!(out, "{count} operation{}", plural(count)),
+            Extent::Configurations(count) => {
+                write!(out, "{count} configuration{} of all orders", plural(count))
+            }
             Extent::Derivation { steps, clauses: 0 } => {
                 write!(out, "{steps} step{}", plural(steps))
             }
@@ -199,6 +205,12 @@ impl<'a> Verifier<'a> {
         match refutation {
             Refutation::Reading(reading) => reading::check(&self.facts, level, reading)
                 .map(|()| Extent::Operations(reading.ops.len())),
+            Refutation::Orders(keys) => match level.meaning {
+                Meaning::Events(events) => {
+                    orders::check(&self.facts, events, keys).map(Extent::Configurations)
+                }
+                _ => Err("the level asks for no order of events".into()),
+            },
             Refutation::Derivation(derivation) => {
                 derivation::check(&self.facts, level, derivation)?;
                 let clauses = match &derivation.end {

@@ -9,6 +9,7 @@ mod implications;
 mod linearizable;
 mod metamorphic;
 mod operational;
+mod orders;
 mod parts;
 mod rounds;
 mod searches;
