@@ -1,5 +1,6 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
+mod cases;
 mod certificates;
 mod conditions;
 mod derivations;

@@ -54,13 +54,18 @@ fn compare(text: &str, clock_drift: Time) -> (usize, usize) {
     (violated, accepted)
 }
 
+/// How far clocks may be apart in the history of this seed.
+fn drift(seed: u64) -> Time {
+    if seed.is_multiple_of(3) { 20 } else { 0 }
+}
+
 #[test]
 fn all_orders_refute_what_the_definition_does() {
     let size = Size { txns_max: 5, ops_max: 3, keys_max: 3 };
     let (mut violated, mut accepted) = (0, 0);
     let count = random_histories(2_000);
     each_seed(0..count, |seed| {
-        let here = compare(&random_history(seed, size), (seed % 3) as Time);
+        let here = compare(&random_history(seed, size), drift(seed));
         violated += here.0;
         accepted += here.1;
     });
@@ -72,7 +77,7 @@ fn all_orders_refute_operations_as_the_definition_does() {
     let (mut violated, mut accepted) = (0, 0);
     let count = random_histories(2_000);
     each_seed(0..count, |seed| {
-        let here = compare(&random_operations(seed, 6), (seed % 3) as Time);
+        let here = compare(&random_operations(seed, 6), drift(seed));
         violated += here.0;
         accepted += here.1;
     });

@@ -78,7 +78,7 @@ impl Event {
 
 /// Lists by number; number 0 is the empty one.
 pub(super) struct Lists {
-    lists: Vec<Vec<Value>>,
+    by_number: Vec<Vec<Value>>,
     numbers: HashMap<Vec<Value>, Content>,
     /// Elements of all of them.
     pub(super) size: usize,
@@ -86,23 +86,23 @@ pub(super) struct Lists {
 
 impl Lists {
     fn new() -> Lists {
-        Lists { lists: vec![Vec::new()], numbers: HashMap::from([(Vec::new(), 0)]), size: 0 }
+        Lists { by_number: vec![Vec::new()], numbers: HashMap::from([(Vec::new(), 0)]), size: 0 }
     }
 
     fn number(&mut self, list: Vec<Value>) -> Content {
         if let Some(&number) = self.numbers.get(&list) {
             return number;
         }
-        let number = self.lists.len() as Content;
+        let number = self.by_number.len() as Content;
         self.size += list.len();
-        self.lists.push(list.clone());
+        self.by_number.push(list.clone());
         self.numbers.insert(list, number);
         number
     }
 
     /// A list with elements at its end.
     pub(super) fn extended(&mut self, list: Content, elements: &[Value]) -> Content {
-        let list = [&self.lists[list as usize], elements].concat();
+        let list = [&self.by_number[list as usize], elements].concat();
         self.number(list)
     }
 }

@@ -15,7 +15,7 @@ use isolde_history::Time;
 use std::collections::{HashMap, HashSet};
 
 /// More steps from one configuration to another are refused.
-const STEPS_MAX: usize = 1 << 18;
+const STEPS_MAX: usize = 1 << 17;
 /// And so are configurations that take more numbers to write down.
 const NUMBERS_MAX: usize = 1 << 24;
 
@@ -161,7 +161,7 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// Events that must happen and can be next.
     fn certain(&self, at: &Configuration, waiting: &[Waiting]) -> Vec<usize> {
-        let latest = self.latest(waiting);
+        let latest = latest(waiting);
         (at.state.done as usize..self.problem.certain)
             .take_while(|&event| self.problem.earliest[event] <= latest)
             .filter(|&event| self.can_be_next(at, waiting, event))
@@ -171,7 +171,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// Events that are tried next.
     fn next(&self, at: &Configuration) -> Vec<usize> {
         let waiting = self.waiting(at);
-        let latest = self.latest(&waiting);
+        let latest = latest(&waiting);
         let mut events = self.certain(at, &waiting);
         events.extend(
             (self.problem.certain..self.problem.events.len())
@@ -189,8 +189,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         let Problem { facts, level, parts, events, certain, .. } = &self.problem;
         let of_rule = |kind: EventKind| {
             let mut waiting = Waiting::NOTHING;
-            for number in at.state.done as usize..*certain {
-                let event = events[number];
+            let start = at.state.done as usize;
+            for (number, event) in (start..).zip(&events[start..*certain]) {
                 if !event.is(kind) || at.has(number, *certain) {
                     continue;
                 }
@@ -204,11 +204,6 @@ impl<'f, 'a> Walk<'f, 'a> {
             waiting
         };
         level.real_time.iter().map(|rule| of_rule(rule.0)).collect()
-    }
-
-    /// What was invoked later than this cannot be next.
-    fn latest(&self, waiting: &[Waiting]) -> Time {
-        waiting.iter().map(|waiting| waiting.second).max().unwrap_or(Time::MAX)
     }
 
     fn can_be_next(&self, at: &Configuration, waiting: &[Waiting], number: usize) -> bool {
@@ -308,6 +303,11 @@ impl<'f, 'a> Walk<'f, 'a> {
             at.open.retain(|&open| open != part);
         }
     }
+}
+
+/// What was invoked later than this cannot be next.
+fn latest(waiting: &[Waiting]) -> Time {
+    waiting.iter().map(|waiting| waiting.second).max().unwrap_or(Time::MAX)
 }
 
 /// Whether a sorted sequence is part of another one.
