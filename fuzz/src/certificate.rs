@@ -18,6 +18,7 @@ const HISTORIES: &[&str] = &[
     "A: a(l,1) a(m,1)\nB: a(l,2) a(m,2)\nC: r(l,[1 2]) r(m,[2])\n",
     "A: w(x,1)\nB: w(x,1) w(y,2)\nC: r(x,1) r(y,nil)\nD: p(all; x=1; y=nil)\n",
     "A: w(x,1) w(y,1)\nB: w(x,2) w(y,2)\nC: r(x,1) r(y,2)\norder x: 1 2\n",
+    "A: a(l,1) a(m,1)\nB: a(l,1) a(n,1) unknown\nC: r(l,[1]) r(m,[])\n",
 ];
 
 type Verdicts = [(Level, Reference); Level::ALL.len()];

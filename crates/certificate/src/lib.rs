@@ -16,8 +16,9 @@ mod write;
 
 pub use fingerprint::Fingerprint;
 pub use proof::{
-    Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node, Proof, Reading,
-    ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness,
+    Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node,
+    Open, Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Taken, Variable,
+    Witness,
 };
 pub use read::read;
 pub use verify::{Extent, OtherHistory, Refused, Verifier, verify};

@@ -55,6 +55,8 @@ pub enum Witness {
         order: Vec<TxnId>,
         /// What each read with several possible origins saw.
         origins: Vec<ChosenOrigin>,
+        /// For elements that were appended several times, the one that others saw.
+        appends: Vec<OpId>,
     },
 }
 
@@ -132,6 +134,63 @@ pub enum Refutation {
     Reading(Reading),
     /// Orders that follow from one another until they contradict each other.
     Derivation(Derivation),
+    /// No order of events explains what was done to these keys: the verifier tries all, which
+    /// are few where little was open at once.
+    Orders(Vec<KeyId>),
+    /// Whatever is taken to have happened, something refutes it.
+    Cases(Cases),
+}
+
+/// Something that a history leaves open, and a refutation of each way to take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cases {
+    /// What is open.
+    pub open: Open,
+    /// One for each possibility.
+    pub cases: Vec<Case>,
+}
+
+/// What a history may leave open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// Whether a transaction of unknown outcome counts.
+    Outcome(TxnId),
+    /// Which append added the element of this one, wherever others saw it.
+    Element(OpId),
+    /// What a read saw.
+    Origin {
+        /// The read.
+        read: OpId,
+        /// Its key.
+        key: KeyId,
+    },
+}
+
+/// One way to take what is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The level whose definition the refutation is about; the one that has the cases
+    /// implies it.
+    pub shown_at: String,
+    /// What is taken to have happened.
+    pub taken: Taken,
+    /// Why it cannot have.
+    pub refutation: Refutation,
+}
+
+/// What is taken to have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Taken {
+    /// The transaction counts.
+    Counts,
+    /// The transaction does not count.
+    CountsNot,
+    /// This append added the element.
+    Append(OpId),
+    /// The read saw this transaction, or the initial state.
+    Writer(Option<TxnId>),
+    /// The read saw nobody who counts, and is ignored.
+    Nowhere,
 }
 
 /// An anomaly that operations show by themselves.

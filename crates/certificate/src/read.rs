@@ -6,11 +6,15 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::proof::{
-    Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node, Proof, Reading,
-    ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness,
+    Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node,
+    Open, Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Taken, Variable,
+    Witness,
 };
 use crate::write::FIRST_LINE;
 use isolde_history::{KeyId, OpId, Place, ReadError, Source, Time, TxnId};
+
+/// Cases in cases in cases: reading goes as deep, and stacks do not.
+const CASES_DEPTH_MAX: usize = 64;
 
 /// Reads a certificate.
 pub fn read(source: &mut Source<'_>) -> Result<Certificate, ReadError> {
@@ -88,7 +92,7 @@ fn read_claim(lines: &mut Lines<'_, '_>) -> Result<Claim, ReadError> {
     let proof = if satisfied {
         Proof::Witness(read_witness(lines)?)
     } else {
-        Proof::Refutation(read_refutation(lines)?)
+        Proof::Refutation(read_refutation(lines, CASES_DEPTH_MAX)?)
     };
     if lines.line != b"end" {
         return Err(lines.expected("`end` of the claim"));
@@ -128,16 +132,34 @@ fn read_witness(lines: &mut Lines<'_, '_>) -> Result<Witness, ReadError> {
         origins.push(origin.ok_or_else(|| lines.expected("`origin READ KEY WRITER`"))?);
         lines.advance()?;
     }
-    Ok(Witness::Commits { order, origins })
+    let mut appends = Vec::new();
+    while lines.words().is("append") {
+        let append = lines.words().after_first().whole(Words::op);
+        appends.push(append.ok_or_else(|| lines.expected("`append OPERATION`"))?);
+        lines.advance()?;
+    }
+    Ok(Witness::Commits { order, origins, appends })
 }
 
 /// Starts at the first line of the refutation and ends at the line after it.
-fn read_refutation(lines: &mut Lines<'_, '_>) -> Result<Refutation, ReadError> {
+fn read_refutation(lines: &mut Lines<'_, '_>, depth: usize) -> Result<Refutation, ReadError> {
+    if lines.words().is("cases") {
+        return read_cases(lines, depth).map(Refutation::Cases);
+    }
     if lines.words().is("reading") {
         let reading = lines.words().after_first().whole(Words::reading);
         let reading = reading.ok_or_else(|| lines.expected("`reading KIND KEY OPERATION…`"))?;
         lines.advance()?;
         return Ok(Refutation::Reading(reading));
+    }
+    if lines.words().is("orders") {
+        let mut keys = Vec::new();
+        while lines.words().is("orders") {
+            let all = lines.words().after_first().all(Words::key, &mut keys);
+            all.ok_or_else(|| lines.expected("`orders KEY…`"))?;
+            lines.advance()?;
+        }
+        return Ok(Refutation::Orders(keys));
     }
     let mut steps = Vec::new();
     while lines.words().is("step") {
@@ -174,10 +196,39 @@ fn read_refutation(lines: &mut Lines<'_, '_>) -> Result<Refutation, ReadError> {
         lines.advance()?;
     }
     if clauses.is_empty() {
-        return Err(lines.expected("`reading …`, `step …`, `cycle …`, `variable …` or `clause …`"));
+        return Err(lines
+            .expected("`reading …`, `orders …`, `step …`, `cycle …`, `variable …` or `clause …`"));
     }
     let end = End::Search(Search { variables, clauses });
     Ok(Refutation::Derivation(Derivation { steps, end }))
+}
+
+/// Starts at the line that says what is open and ends at the line after the last case.
+fn read_cases(lines: &mut Lines<'_, '_>, depth: usize) -> Result<Cases, ReadError> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(lines.expected(&format!("cases in at most {CASES_DEPTH_MAX} others")));
+    };
+    let open = lines.words().after_first().whole(Words::open).ok_or_else(|| {
+        lines.expected("`cases outcome TXN`, `cases element APPEND` or `cases origin READ KEY`")
+    })?;
+    lines.advance()?;
+    let mut cases = Vec::new();
+    while lines.words().is("case") {
+        let case = lines.words().after_first().whole(Words::case);
+        let (shown_at, taken) = case.ok_or_else(|| {
+            lines.expected(
+                "`case LEVEL` and `counts`, `counts-not`, `append OPERATION` or `saw WRITER`",
+            )
+        })?;
+        lines.advance()?;
+        let refutation = read_refutation(lines, depth)?;
+        cases.push(Case { shown_at, taken, refutation });
+    }
+    if lines.line != b"no-other-case" {
+        return Err(lines.expected("`case LEVEL …` or `no-other-case`"));
+    }
+    lines.advance()?;
+    Ok(Cases { open, cases })
 }
 
 /// The words of a line that are still to be read, one space between them.
@@ -304,6 +355,29 @@ impl<'a> Words<'a> {
         let (read, key) = (self.op()?, self.key()?);
         let writer = if self.is("initial") { None } else { Some(self.txn()?) };
         Some(ChosenOrigin { read, key, writer })
+    }
+
+    fn open(&mut self) -> Option<Open> {
+        match self.next()? {
+            "outcome" => Some(Open::Outcome(self.txn()?)),
+            "element" => Some(Open::Element(self.op()?)),
+            "origin" => Some(Open::Origin { read: self.op()?, key: self.key()? }),
+            _ => None,
+        }
+    }
+
+    fn case(&mut self) -> Option<(String, Taken)> {
+        let level = self.next()?.into();
+        let taken = match self.next()? {
+            "counts" => Taken::Counts,
+            "counts-not" => Taken::CountsNot,
+            "append" => Taken::Append(self.op()?),
+            "saw" if self.is("initial") => Taken::Writer(None),
+            "saw" if self.is("nobody") => Taken::Nowhere,
+            "saw" => Taken::Writer(Some(self.txn()?)),
+            _ => return None,
+        };
+        Some((level, taken))
     }
 
     fn reading(&mut self) -> Option<Reading> {

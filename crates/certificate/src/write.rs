@@ -1,8 +1,8 @@
 //! Writing a certificate as text; `docs/certificate.md` specifies it.
 
 use crate::proof::{
-    Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Proof, Reading, Refutation,
-    Rule, Step, StepId, Variable, Witness,
+    Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Open, Proof,
+    Reading, Refutation, Rule, Step, StepId, Taken, Variable, Witness,
 };
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -38,19 +38,53 @@ fn write_claim(claim: &Claim, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "levels {}", Spaced(&claim.levels))?;
     match &claim.proof {
         Proof::Witness(Witness::Events(events)) => write_ids("events", events, out)?,
-        Proof::Witness(Witness::Commits { order, origins }) => {
+        Proof::Witness(Witness::Commits { order, origins, appends }) => {
             let order: Vec<u32> = order.iter().map(|txn| txn.0).collect();
             write_ids("commits", &order, out)?;
             for origin in origins {
                 writeln!(out, "origin {}", Origin(origin))?;
             }
+            for append in appends {
+                writeln!(out, "append {}", append.0)?;
+            }
         }
-        Proof::Refutation(Refutation::Reading(reading)) => write_reading(reading, out)?,
-        Proof::Refutation(Refutation::Derivation(derivation)) => {
-            write_derivation(derivation, out)?;
-        }
+        Proof::Refutation(refutation) => write_refutation(refutation, out)?,
     }
     writeln!(out, "end")
+}
+
+fn write_refutation(refutation: &Refutation, out: &mut dyn Write) -> io::Result<()> {
+    match refutation {
+        Refutation::Reading(reading) => write_reading(reading, out),
+        Refutation::Derivation(derivation) => write_derivation(derivation, out),
+        Refutation::Orders(keys) => {
+            let keys: Vec<u32> = keys.iter().map(|key| key.0).collect();
+            write_ids("orders", &keys, out)
+        }
+        Refutation::Cases(cases) => write_cases(cases, out),
+    }
+}
+
+/// As deep as cases are in cases, which [`read`](crate::read()) bounds.
+fn write_cases(Cases { open, cases }: &Cases, out: &mut dyn Write) -> io::Result<()> {
+    match open {
+        Open::Outcome(txn) => writeln!(out, "cases outcome {}", txn.0)?,
+        Open::Element(append) => writeln!(out, "cases element {}", append.0)?,
+        Open::Origin { read, key } => writeln!(out, "cases origin {} {}", read.0, key.0)?,
+    }
+    for Case { shown_at, taken, refutation } in cases {
+        write!(out, "case {shown_at} ")?;
+        match taken {
+            Taken::Counts => writeln!(out, "counts")?,
+            Taken::CountsNot => writeln!(out, "counts-not")?,
+            Taken::Append(append) => writeln!(out, "append {}", append.0)?,
+            Taken::Writer(Some(writer)) => writeln!(out, "saw {}", writer.0)?,
+            Taken::Writer(None) => writeln!(out, "saw initial")?,
+            Taken::Nowhere => writeln!(out, "saw nobody")?,
+        }
+        write_refutation(refutation, out)?;
+    }
+    writeln!(out, "no-other-case")
 }
 
 fn write_ids(word: &str, ids: &[impl Display], out: &mut dyn Write) -> io::Result<()> {

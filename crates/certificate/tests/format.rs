@@ -1,9 +1,9 @@
 //! The text of certificates: what is written is read back, and damage has a line.
 
 use isolde_certificate::{
-    Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Fingerprint, Link, Literal, Node,
-    Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Variable, Witness, read,
-    write,
+    Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Fingerprint, Link,
+    Literal, Node, Open, Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId,
+    Taken, Variable, Witness, read, write,
 };
 use isolde_history::{KeyId, OpId, Source, TxnId};
 
@@ -64,11 +64,25 @@ fn everything() -> Certificate {
     let mut claims = vec![
         claim("serializable", Proof::Witness(Witness::Events(events))),
         claim("serializable", Proof::Witness(Witness::Events(vec![]))),
-        claim("causal", Proof::Witness(Witness::Commits { order, origins: vec![origin] })),
-        claim("causal", Proof::Witness(Witness::Commits { order: vec![], origins: vec![] })),
+        claim(
+            "causal",
+            Proof::Witness(Witness::Commits {
+                order,
+                origins: vec![origin],
+                appends: vec![OpId(4), OpId(2)],
+            }),
+        ),
+        claim(
+            "causal",
+            Proof::Witness(Witness::Commits { order: vec![], origins: vec![], appends: vec![] }),
+        ),
         claim("prefix", refutation(steps.clone(), End::Cycle(path))),
         claim("prefix", refutation(steps, End::Search(Search { variables, clauses }))),
     ];
+    claims.extend(
+        all_cases(read, key)
+            .map(|cases| claim("causal", Proof::Refutation(Refutation::Cases(cases)))),
+    );
     claims.extend(ReadingKind::ALL.map(|kind| {
         let reading = Reading { kind, key, ops: vec![read, OpId(9)] };
         claim("causal", Proof::Refutation(Refutation::Reading(reading)))
@@ -77,10 +91,42 @@ fn everything() -> Certificate {
     Certificate { history, clock_drift: 5_000_000, claims }
 }
 
+/// Everything that may be open, and every way to take it.
+fn all_cases(read: OpId, key: KeyId) -> [Cases; 2] {
+    let taken = |taken| Case {
+        shown_at: "causal".into(),
+        taken,
+        refutation: Refutation::Orders(vec![KeyId(3), KeyId(5)]),
+    };
+    let elements =
+        Cases { open: Open::Element(OpId(4)), cases: vec![taken(Taken::Append(OpId(4)))] };
+    let within = Case { refutation: Refutation::Cases(elements), ..taken(Taken::CountsNot) };
+    let outcome =
+        Cases { open: Open::Outcome(TxnId(6)), cases: vec![taken(Taken::Counts), within] };
+    let saw = [Taken::Writer(None), Taken::Writer(Some(TxnId(3))), Taken::Nowhere].map(taken);
+    let origin = Cases { open: Open::Origin { read, key }, cases: saw.into() };
+    [outcome, origin]
+}
+
 #[test]
 fn what_is_written_is_read_back() {
     let text = to_text(&everything());
     assert_eq!(from_text(&text), Ok(everything()), "{text}");
+}
+
+#[test]
+fn cases_are_not_read_in_cases_without_end() {
+    let head = &to_text(&everything())[..];
+    let head = &head[..head.find("claims").expect("a certificate")];
+    let nested = |depth: usize| {
+        let (open, close) = ("cases outcome 0\ncase causal counts\n", "no-other-case\n");
+        let (open, close) = (open.repeat(depth), close.repeat(depth));
+        let claim = "claims 1\nclaim violated causal\nlevels causal\n";
+        from_text(&format!("{head}{claim}{open}orders 0\n{close}end\n"))
+    };
+    assert!(nested(64).is_ok());
+    let error = nested(65).unwrap_err();
+    assert!(error.contains("expected cases in at most 64 others"), "{error}");
 }
 
 #[test]
@@ -133,16 +179,16 @@ fn damage_is_told_with_its_line() {
         );
     }
     assert_eq!(
-        with("claims 16", "claims 99999999999999999999"),
+        with("claims 18", "claims 99999999999999999999"),
         "c: line 4: expected `claims COUNT`, found `claims 99999999999999999999`"
     );
     assert_eq!(
-        with("claims 16", "claims 15"),
-        "c: line 100: expected nothing after the last claim, found `claim violated causal`"
+        with("claims 18", "claims 17"),
+        "c: line 125: expected nothing after the last claim, found `claim violated causal`"
     );
     assert_eq!(
-        with("claims 16", "claims 17"),
-        "c: line 104: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
+        with("claims 18", "claims 19"),
+        "c: line 129: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
     );
     assert_eq!(
         with("events b0 c0", "events b0 x0"),

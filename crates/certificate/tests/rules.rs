@@ -385,3 +385,131 @@ fn update_atomic_has_a_search_over_the_order_of_commits() {
         Err("clause 2: the reader and the other writer write no common key".into())
     );
 }
+
+#[test]
+fn no_order_of_all_explains_what_was_seen_of_a_key() {
+    // The read of 1 is open while 2 is written, which completes before 1 is read again.
+    let stale =
+        "A @1..2: w(x,1)\nB @3..5: w(x,2)\nC @4..6: r(x,2)\nD @7..8: r(x,1)\nA @1..2: w(y,1)\n";
+    check(stale, "violated linearizable", "orders 0", &[]);
+    let overlapping = stale.replace("@7..8", "@5..8");
+    assert_eq!(
+        verdict(&overlapping, "violated linearizable", "orders 0"),
+        Err("an order explains what was done to these keys".into())
+    );
+}
+
+#[test]
+fn all_orders_are_of_one_key_or_of_several() {
+    check(WRITE_SKEW, "violated serializable", "orders 0 1", &[]);
+    let why = verdict(WRITE_SKEW, "violated snapshot-isolation", "orders 0 1");
+    assert_eq!(why, Err("an order explains what was done to these keys".into()));
+    let refused = |level: &str, proof: &str| verdict(WRITE_SKEW, level, proof).unwrap_err();
+    assert_eq!(refused("violated serializable", "orders"), "expected keys of the history");
+    assert_eq!(refused("violated serializable", "orders 0 7"), "expected keys of the history");
+    assert_eq!(refused("violated serializable", "orders 0 0 1"), "a key stands there twice");
+    let untimed = refused("violated strict-serializable", "orders 0 1");
+    assert_eq!(untimed, "the level asks for times, and the history has none");
+    let commits = refused("violated causal", "orders 0 1");
+    assert_eq!(commits, "the level asks for no order of events");
+    let several = WRITE_SKEW.replace("A:", "A @1..2:").replace("B:", "B @1..2:");
+    assert_eq!(
+        verdict(&several, "violated linearizable", "orders 0 1"),
+        Err("the level is about single operations, and a transaction has several".into())
+    );
+}
+
+#[test]
+fn orders_are_not_tried_without_end() {
+    let pairs = (0..14).map(|it| format!("V{it}: w(x,{it})\nS{it}: r(x,{it}) w(y,{it})\n"));
+    let writes = pairs.collect::<String>() + "U: r(y,a)\n";
+    assert_eq!(
+        verdict(&writes, "violated serializable", "orders 0 1"),
+        Err("there are more orders than this verifier tries".into())
+    );
+}
+
+#[test]
+fn whichever_writer_a_read_saw_it_missed_the_other_write() {
+    let history = "A: w(x,1) w(y,1)\nB: w(x,1) w(z,1)\nC: r(x,1) r(y,nil) r(z,nil)\n";
+    let proof = "cases origin 4 0
+         case read-atomic saw 0
+         step c0 c2 reads-from 4 0
+         step c0 initial visible 5 1 0
+         step initial c0 initial-first
+         cycle 1 2
+         case read-atomic saw 1
+         step c1 c2 reads-from 4 0
+         step c1 initial visible 6 2 0
+         step initial c1 initial-first
+         cycle 1 2
+         no-other-case";
+    check(history, "violated read-atomic", proof, &[]);
+    let other = history.replace("r(z,nil)", "r(z,1)");
+    let lines: Vec<&str> = proof.lines().map(str::trim).collect();
+    let why = verdict(&other, "violated read-atomic", &lines.join("\n"));
+    assert!(why.is_err_and(|why| why.starts_with("case Writer(Some(TxnId(1)))")));
+}
+
+#[test]
+fn whichever_append_was_seen_the_list_missed_the_other_one() {
+    let history = "A: a(x,1) a(y,1)\nB: a(x,1) a(z,1)\nC: r(x,[1]) r(y,[]) r(z,[])\n";
+    let proof = "cases element 0
+         case read-atomic append 0
+         step c0 c2 reads-from 4 0
+         step c0 initial visible 5 1 0
+         step initial c0 initial-first
+         cycle 1 2
+         case read-atomic append 2
+         step c1 c2 reads-from 4 0
+         step c1 initial visible 6 2 0
+         step initial c1 initial-first
+         cycle 1 2
+         no-other-case";
+    let other = proof.replacen("cases element 0", "cases element 2", 1);
+    check(history, "violated read-atomic", proof, &[&other]);
+}
+
+#[test]
+fn a_transaction_of_unknown_outcome_counts_or_not() {
+    let history =
+        "A: w(y,1)\nB: r(y,1) w(x,1) unknown\nC: w(x,1) w(z,1)\nD: r(x,1) r(y,nil) r(z,nil)\n";
+    let proof = "cases outcome 1
+         case session-serializable counts
+         orders 0 1 2
+         case serializable counts-not
+         step c2 c3 reads-from 5 1
+         step c3 c2 initial-read 7 2
+         cycle 0 1
+         no-other-case";
+    let weaker = verdict(history, "violated serializable", &lines(proof));
+    assert_eq!(weaker, Err("a case at session-serializable is none at serializable".into()));
+    let proof = proof.replacen("session-serializable", "serializable", 1);
+    // All orders are those of both cases.
+    assert!(verdict(history, "violated serializable", &lines(&proof)).is_ok());
+    let without = lines(&proof).replace("case serializable counts\norders 0 1 2\n", "");
+    assert_eq!(
+        verdict(history, "violated serializable", &without),
+        Err("the case Counts of Outcome(TxnId(1)) is missing".into())
+    );
+    let committed = lines(&proof).replacen("outcome 1", "outcome 0", 1);
+    assert_eq!(
+        verdict(history, "violated serializable", &committed),
+        Err("transaction 0 is none of unknown outcome".into())
+    );
+}
+
+#[test]
+fn an_order_says_which_append_was_seen() {
+    let history = "A: a(x,1) a(y,1)\nB: a(x,1)\nC: r(x,[1]) r(y,[1])\n";
+    let proof = "commits 0 2 1
+         append 0";
+    check(history, "satisfied read-atomic", proof, &[]);
+    let missed = history.replace("r(y,[1])", "r(y,[])");
+    assert!(verdict(&missed, "satisfied read-atomic", &lines(proof)).is_err());
+    check(&missed, "satisfied read-atomic", "commits 1 2 0\nappend 2", &[]);
+}
+
+fn lines(proof: &str) -> String {
+    proof.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}

@@ -6,9 +6,11 @@
 //! a claim.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
+use crate::by_cases;
 use crate::check::Check;
 use crate::choices;
 use crate::level::Level;
+use crate::readings::Readings;
 use crate::strong::{self, COMMIT_LEVELS};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
@@ -18,8 +20,14 @@ use isolde_certificate::{
     ReadingKind, Refutation, Rule, Step, StepId, Verifier, Witness,
 };
 use isolde_history::{
-    Candidates, Choice, History, Index, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
+    Candidates, Choice, ExternalRead, History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId,
+    VersionEvidence,
 };
+
+/// In larger histories not all keys are tried at once.
+const ALL_ORDERS_TXNS_MAX: usize = 32;
+/// Of more keys not each is tried.
+const KEYS_TRIED_MAX: usize = 8;
 
 /// A certificate, and the levels that are not in it.
 pub struct Certified {
@@ -42,7 +50,9 @@ impl Check<'_> {
             let shown = match self.decide(level) {
                 Verdict::Unknown(_) => continue,
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
-                Verdict::Violated(violated) => self.refutation(level, &violated),
+                Verdict::Violated(violated) => (self.refutation(level, &violated))
+                    .or_else(|why| self.all_orders(&verifier, level, &violated).ok_or(why))
+                    .or_else(|why| self.all_cases(level, &violated).ok_or(why)),
             };
             let shown = match verifier.outside() {
                 Some(outside) => Err(outside.into()),
@@ -62,15 +72,99 @@ impl Check<'_> {
     }
 
     /// Objects are checked one by one; what the verifier reads is an order of all.
-    fn refutation(&mut self, level: Level, violated: &Violated) -> Result<Shown, String> {
+    pub(crate) fn refutation(
+        &mut self,
+        level: Level,
+        violated: &Violated,
+    ) -> Result<Shown, String> {
         if level == Level::Linearizable
             && violated.proof.is_none()
             && let Verdict::Violated(strict) = self.decide(Level::StrictSerializable)
         {
             let at = strict.settled_by.unwrap_or(Level::StrictSerializable);
-            return refutation(at, &strict);
+            return refutation(self.history, at, &strict);
         }
-        refutation(level, violated)
+        refutation(self.history, level, violated)
+    }
+
+    /// All orders of what was done to one key, or in a small history to all of them, if
+    /// these are few enough for the verifier.
+    fn all_orders(
+        &self,
+        verifier: &Verifier<'_>,
+        level: Level,
+        violated: &Violated,
+    ) -> Option<Shown> {
+        let mut keys: Vec<Vec<KeyId>> = Vec::new();
+        for anomaly in &violated.anomalies {
+            if let Evidence::Operations { key, .. } = anomaly.evidence {
+                keys.push(vec![key]);
+            }
+        }
+        let is_small = self.history.txn_count() <= ALL_ORDERS_TXNS_MAX;
+        // Real time leaves few orders of one key.
+        let is_timed = strong::needs_times(level) && self.history.key_count() <= KEYS_TRIED_MAX;
+        if is_small || is_timed {
+            keys.extend(self.history.keys().map(|key| vec![key]));
+        }
+        if is_small {
+            keys.push(self.history.keys().collect());
+        }
+        let levels = violated.settled_by.into_iter().chain([level, Level::StrictSerializable]);
+        let weaker = level.weaker_than();
+        let levels = levels.filter(|&at| at == level || weaker.contains(&at));
+        for at in levels.filter(|&at| has_events(at)) {
+            for keys in &keys {
+                let proof = Proof::Refutation(Refutation::Orders(keys.clone()));
+                if let Ok(shown) = accepted(verifier, (at, proof)) {
+                    return Some(shown);
+                }
+            }
+        }
+        None
+    }
+
+    /// Every way to take what the history leaves open, each refuted by itself.
+    fn all_cases(&self, level: Level, violated: &Violated) -> Option<Shown> {
+        let at = violated.settled_by.unwrap_or(level);
+        let facts = (self.history, self.index);
+        let (at, refutation) = by_cases::refute(at, facts, self.options, self.limits)?;
+        Some((at, Proof::Refutation(refutation)))
+    }
+
+    /// A way to take what the history leaves open in which the level holds.
+    fn way(&self, level: Level) -> Option<Shown> {
+        let readings = Readings::of(self.history, self.index)?;
+        let (history, added) = readings.satisfying(level, self.options, self.limits)?;
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, self.limits).with_options(self.options);
+        let Verdict::Satisfied(satisfied) = check.in_one_way().decide(level) else { return None };
+        let (at, mut proof) = check.witness(level, &satisfied).ok()?;
+        if let Proof::Witness(Witness::Commits { order, origins, appends }) = &mut proof {
+            *appends = added;
+            self.name_origins(&index, order, origins);
+        }
+        Some((at, proof))
+    }
+
+    /// Reads that have several origins in this history and one by `taken` saw that one.
+    fn name_origins(&self, taken: &Index, order: &[TxnId], origins: &mut Vec<ChosenOrigin>) {
+        let in_order: HashSet<TxnId> = order.iter().copied().collect();
+        for several in self.index.several() {
+            let ExternalRead { op, key, .. } = self.index.read(several.read);
+            let reader = self.history.txn_of(op);
+            let is_named = origins.iter().any(|it| (it.read, it.key) == (op, key));
+            if is_named || !in_order.contains(&reader) {
+                continue;
+            }
+            let read = taken.reads_of(reader).find(|read| (read.op, read.key) == (op, key));
+            let writer = match read.map(|read| read.origin) {
+                Some(Origin::Initial) => None,
+                Some(Origin::Txn(writer)) => Some(writer),
+                _ => continue,
+            };
+            origins.push(ChosenOrigin { read: op, key, writer });
+        }
     }
 
     fn witness(&mut self, level: Level, satisfied: &Satisfied) -> Result<Shown, String> {
@@ -88,7 +182,9 @@ impl Check<'_> {
                 Verdict::Satisfied(satisfied) => self.witness(*stronger, &satisfied),
                 _ => Err("the level that implies it was not decided".into()),
             },
-            Satisfied::Definition => Err("it was decided by trying all orders".into()),
+            Satisfied::Definition => {
+                self.way(level).ok_or_else(|| "it was decided by trying all orders".into())
+            }
         }
     }
 
@@ -98,7 +194,7 @@ impl Check<'_> {
             let facts = (self.history, self.index);
             let found = strong::decide_with_origins(level, facts, self.options, self.limits);
             if let (Verdict::Satisfied(Satisfied::Order(order)), origins) = found {
-                return Proof::Witness(Witness::Commits { order, origins });
+                return Proof::Witness(Witness::Commits { order, origins, appends: Vec::new() });
             }
         }
         let rule = RULES.iter().find(|rule| rule.level == level);
@@ -114,7 +210,10 @@ impl Check<'_> {
             let open = !index.several().is_empty();
             open.then(|| choices::chosen(rule, &Facts::new(self.history, index, self.limits)))?
         });
-        let (order, chosen) = searched.unwrap_or_else(|| (order.to_vec(), Vec::new()));
+        let (order, chosen) = searched.unwrap_or_else(|| {
+            let chosen = if rule.is_none() { self.nearest_before(order) } else { Vec::new() };
+            (order.to_vec(), chosen)
+        });
         let origins = chosen.into_iter().filter_map(|choice| {
             let writer = match choice.origin {
                 Origin::Initial => None,
@@ -124,7 +223,35 @@ impl Check<'_> {
             };
             Some(ChosenOrigin { read: choice.op, key: choice.key, writer })
         });
-        Proof::Witness(Witness::Commits { order, origins: origins.collect() })
+        let (origins, appends) = (origins.collect(), Vec::new());
+        Proof::Witness(Witness::Commits { order, origins, appends })
+    }
+}
+
+impl Check<'_> {
+    /// What reads of repeated values are taken to have seen in an order that shows cursor
+    /// stability: the last of the possible writers before the reader.
+    fn nearest_before(&self, order: &[TxnId]) -> Vec<Choice> {
+        let mut places = vec![usize::MAX; self.history.txn_count()];
+        for (place, txn) in order.iter().enumerate() {
+            places[txn.index()] = place;
+        }
+        let mut chosen = Vec::new();
+        for several in self.index.several() {
+            let read = self.index.read(several.read);
+            let own = places[self.history.txn_of(read.op).index()];
+            let place = |origin: &Origin| match origin {
+                Origin::Txn(writer) if places[writer.index()] < own => {
+                    Some(places[writer.index()] + 1)
+                }
+                Origin::Initial => Some(0),
+                _ => None,
+            };
+            let before = several.candidates.iter().filter(|it| place(it).is_some());
+            let nearest = before.max_by_key(|it| place(it)).copied();
+            chosen.extend(nearest.map(|origin| Choice { op: read.op, key: read.key, origin }));
+        }
+        chosen
     }
 }
 
@@ -187,13 +314,26 @@ pub(crate) fn has_events(level: Level) -> bool {
     Check::is_strong(level) && level != Level::CursorStability && !COMMIT_LEVELS.contains(&level)
 }
 
-fn refutation(level: Level, violated: &Violated) -> Result<Shown, String> {
+pub(crate) fn refutation(
+    history: &History,
+    level: Level,
+    violated: &Violated,
+) -> Result<Shown, String> {
     let at = violated.settled_by.unwrap_or(level);
     if let Some(proof) = &violated.proof {
         let derivation = Derivation::clone(proof);
         return Ok((at, Proof::Refutation(Refutation::Derivation(derivation))));
     }
-    let shown = violated.anomalies.iter().find_map(|anomaly| match &anomaly.evidence {
+    // Whether one of unknown outcome counts may take more than the operations to tell.
+    let is_open = |anomaly: &&Anomaly| match &anomaly.evidence {
+        Evidence::Operations { ops, .. } => {
+            ops.first().is_some_and(|&op| history.outcome(history.txn_of(op)) == Outcome::Unknown)
+        }
+        _ => false,
+    };
+    let (open, known): (Vec<&Anomaly>, Vec<&Anomaly>) =
+        violated.anomalies.iter().partition(is_open);
+    let shown = known.into_iter().chain(open).find_map(|anomaly| match &anomaly.evidence {
         Evidence::Operations { .. } => reading(level, anomaly),
         Evidence::Cycle(cycle) => Some((at, Refutation::Derivation(derivation(cycle)))),
         Evidence::Cases(_) => None,
@@ -209,7 +349,7 @@ fn refutation(level: Level, violated: &Violated) -> Result<Shown, String> {
 }
 
 /// An anomaly found by reading, at the weakest level that it refutes.
-fn reading(level: Level, anomaly: &Anomaly) -> Option<(Level, Refutation)> {
+pub(crate) fn reading(level: Level, anomaly: &Anomaly) -> Option<(Level, Refutation)> {
     let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
     let weaker = level.weaker_than();
     let refuted = anomaly.kind.refutes().iter();

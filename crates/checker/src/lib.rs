@@ -8,6 +8,7 @@
 //! themselves.
 
 mod anomaly;
+mod by_cases;
 mod certify;
 mod check;
 mod choices;

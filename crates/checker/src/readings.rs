@@ -20,6 +20,7 @@ use crate::naming;
 use crate::strong::Options;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
+use isolde_certificate::Open;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId, Value, Version};
 
 /// Operations that may be looked at, in all ways together.
@@ -101,6 +102,36 @@ impl<'a> Readings<'a> {
             anomaly.kind = kind;
         }
         Some(anomaly)
+    }
+
+    /// What is open, each of which has several ways to be taken.
+    pub(crate) fn open(&self) -> Vec<Open> {
+        let outcomes = self.optional.iter().map(|&txn| Open::Outcome(txn));
+        outcomes.chain(self.appends.iter().map(|appends| Open::Element(appends[0]))).collect()
+    }
+
+    /// The first way in which a level holds, as a history, and the appends that it takes to
+    /// have added what was read.
+    pub(crate) fn satisfying(
+        &self,
+        level: Level,
+        options: Options,
+        limits: &Limits<'_>,
+    ) -> Option<(History, Vec<OpId>)> {
+        let ways = self.count().filter(|ways| ways * self.history.op_count() <= WORK_MAX);
+        let ways = (0..ways.unwrap_or(2)).map(|way| match ways {
+            Some(_) => self.way(way),
+            None => self.picking(|choices| if way == 0 { 0 } else { choices - 1 }),
+        });
+        for way in ways {
+            let history = self.in_way(&way);
+            let index = Index::new(&history);
+            let mut check = Check::new(&history, &index, limits).with_options(options);
+            if let Verdict::Satisfied(_) = check.in_one_way().decide(level) {
+                return Some((history, way.added));
+            }
+        }
+        None
     }
 
     fn count(&self) -> Option<usize> {

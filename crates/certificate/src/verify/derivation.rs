@@ -308,7 +308,9 @@ impl<'a> Prover<'_, 'a> {
             let place = others.iter().position(|&other| other == element);
             place.filter(|_| only == Some(append))
         };
-        let is_missing = |append: OpId| !others.contains(&history.op(append).value);
+        let is_missing = |append: OpId| {
+            !others.contains(&history.op(append).value) || !self.facts.may_be_seen(append)
+        };
         let first = appends(early).filter_map(shown_at).min();
         let Some(first) = first else {
             return Err(format!("the list shows no append of transaction {}", early.0));

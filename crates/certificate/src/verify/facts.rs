@@ -10,14 +10,29 @@ use isolde_history::{
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// A history with what the verifier looks up in it.
 pub(super) struct Facts<'a> {
     pub(super) history: &'a History,
     /// How far clocks may be apart.
     pub(super) clock_drift: Time,
-    joins: OnceCell<Joins>,
+    /// What is taken for true of what the history leaves open.
+    assumed: Assumed,
+    joins: OnceCell<Rc<Joins>>,
     surely_counted: [OnceCell<Vec<bool>>; 2],
+}
+
+/// What one case of a proof takes for true. All that is said of a history is then said of
+/// the ways to understand it in which this is so.
+#[derive(Clone, Default)]
+pub(super) struct Assumed {
+    /// Whether transactions of unknown outcome count.
+    pub(super) counts: HashMap<TxnId, bool>,
+    /// The append that added an element, wherever others than its transaction saw it.
+    pub(super) appends: HashMap<(KeyId, Value), OpId>,
+    /// What reads saw.
+    pub(super) origins: HashMap<(OpId, KeyId), Origin>,
 }
 
 struct Joins {
@@ -100,7 +115,22 @@ impl<'a> Facts<'a> {
         Facts {
             history,
             clock_drift: 0,
+            assumed: Assumed::default(),
             joins: OnceCell::new(),
+            surely_counted: Default::default(),
+        }
+    }
+
+    /// The same history if more is taken for true.
+    pub(super) fn assuming(&self, assume: impl FnOnce(&mut Assumed)) -> Facts<'a> {
+        let mut assumed = self.assumed.clone();
+        assume(&mut assumed);
+        self.joins();
+        Facts {
+            history: self.history,
+            clock_drift: self.clock_drift,
+            assumed,
+            joins: self.joins.clone(),
             surely_counted: Default::default(),
         }
     }
@@ -124,11 +154,12 @@ impl<'a> Facts<'a> {
     }
 
     fn joins(&self) -> &Joins {
-        self.joins.get_or_init(|| Joins::new(self.history))
+        self.joins.get_or_init(|| Rc::new(Joins::new(self.history)))
     }
 
     pub(super) fn may_count(&self, txn: TxnId) -> bool {
         self.history.outcome(txn) != Outcome::Aborted
+            && self.assumed.counts.get(&txn) != Some(&false)
     }
 
     pub(super) fn is_final(&self, write: OpId) -> bool {
@@ -147,6 +178,23 @@ impl<'a> Facts<'a> {
             .iter()
             .take_while(move |write| (write.0, write.1) == (key, value))
             .map(|write| write.2)
+    }
+
+    /// The appends that may have added an element which others saw.
+    pub(super) fn appends_of(
+        &self,
+        key: KeyId,
+        element: Value,
+    ) -> impl Iterator<Item = OpId> + Clone + use<'_> {
+        let assumed = self.assumed.appends.get(&(key, element)).copied();
+        let is_possible = move |&append: &OpId| assumed.is_none_or(|assumed| append == assumed);
+        self.writes_of_value(key, element).filter(is_possible)
+    }
+
+    /// Whether an append may be the one that others saw.
+    pub(super) fn may_be_seen(&self, append: OpId) -> bool {
+        let Op { key, value, .. } = self.history.op(append);
+        self.assumed.appends.get(&(key, value)).is_none_or(|assumed| append == *assumed)
     }
 
     /// Every write of a key, in the order of operations.
@@ -192,6 +240,13 @@ impl<'a> Facts<'a> {
         mut visit: impl FnMut(Origin) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let history = self.history;
+        let assumed = self.assumed.origins.get(&(read.op, read.key));
+        let mut visit = |origin: Origin| {
+            if assumed.is_none_or(|assumed| *assumed == origin) {
+                return visit(origin);
+            }
+            ControlFlow::Continue(())
+        };
         let mut visit_write = |write: OpId| {
             let txn = history.txn_of(write);
             if txn == read.txn && !matches!(read.seen, Seen::List(_)) {
@@ -232,7 +287,7 @@ impl<'a> Facts<'a> {
             Seen::List(Some([])) => return visit(Origin::Initial),
             Seen::List(None) => return ControlFlow::Continue(()),
             Seen::List(Some([.., last])) => {
-                for write in self.writes_of_value(read.key, *last) {
+                for write in self.appends_of(read.key, *last) {
                     visit_write(write)?;
                 }
             }
@@ -282,7 +337,7 @@ impl<'a> Facts<'a> {
             let txn = history.txn_of(append);
             reads != Reads::Final || (txn != reader && self.may_count(txn))
         };
-        let mut appends = self.writes_of_value(key, element).filter(is_possible);
+        let mut appends = self.appends_of(key, element).filter(is_possible);
         let only = appends.next()?;
         appends.next().is_none().then_some(only)
     }
@@ -295,7 +350,7 @@ impl<'a> Facts<'a> {
             (Seen::List(None), _) => true,
             (Seen::List(Some(elements)), _) => {
                 let by_others = |&element: &Value| {
-                    self.writes_of_value(read.key, element).any(|append| {
+                    self.appends_of(read.key, element).any(|append| {
                         let txn = history.txn_of(append);
                         txn != read.txn && self.may_count(txn)
                     })
@@ -313,6 +368,7 @@ impl<'a> Facts<'a> {
         match self.history.outcome(txn) {
             Outcome::Committed => true,
             Outcome::Aborted => false,
+            Outcome::Unknown if self.assumed.counts.contains_key(&txn) => self.assumed.counts[&txn],
             Outcome::Unknown => {
                 let cell = &self.surely_counted[usize::from(reads == Reads::Final)];
                 cell.get_or_init(|| self.find_surely_counted(reads))[txn.index()]
@@ -322,8 +378,11 @@ impl<'a> Facts<'a> {
 
     fn find_surely_counted(&self, reads: Reads) -> Vec<bool> {
         let history = self.history;
-        let mut counted: Vec<bool> =
-            history.outcomes().iter().map(|&outcome| outcome == Outcome::Committed).collect();
+        let counts = |txn: TxnId| {
+            history.outcome(txn) == Outcome::Committed
+                || self.assumed.counts.get(&txn) == Some(&true)
+        };
+        let mut counted: Vec<bool> = history.txns().map(counts).collect();
         let mut open: Vec<TxnId> = history.txns().filter(|txn| counted[txn.index()]).collect();
         let mut observed = Vec::new();
         let mut reader = Reader::default();

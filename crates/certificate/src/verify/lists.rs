@@ -34,7 +34,7 @@ fn agree(facts: &Facts<'_>, key: KeyId, left_out: &HashSet<TxnId>) -> Result<boo
     let longest = lists.iter().copied().max_by_key(|list| list.len()).unwrap_or_default();
     let mut sequence = Vec::new();
     for &element in longest {
-        let mut appends = facts.writes_of_value(key, element);
+        let mut appends = facts.appends_of(key, element);
         match (appends.next(), appends.next()) {
             (None, _) => {}
             (Some(only), None) => sequence.push(only),

@@ -6,11 +6,13 @@
 //! take time in proportion to their size.
 
 mod aggregate;
+mod cases;
 mod commits;
 mod conditions;
 mod derivation;
 mod facts;
 mod lists;
+mod orders;
 mod parallel;
 mod propagation;
 mod reading;
@@ -53,6 +55,10 @@ pub enum Extent {
     Commits(usize),
     /// This many operations.
     Operations(usize),
+    /// All orders, by way of this many configurations.
+    Configurations(usize),
+    /// So many cases, each by itself.
+    Cases(usize),
     /// Steps, and clauses if they end in a search.
     Derivation {
         /// How many steps.
@@ -69,6 +75,10 @@ impl fmt::Display for Extent {
             Extent::Events(count) => write!(out, "{count} event{} replayed", plural(count)),
             Extent::Commits(count) => write!(out, "{count} commit{} in order", plural(count)),
             Extent::Operations(count) => write!(out, "{count} operation{}", plural(count)),
+            Extent::Configurations(count) => {
+                write!(out, "{count} configuration{} of all orders", plural(count))
+            }
+            Extent::Cases(count) => write!(out, "{count} case{}", plural(count)),
             Extent::Derivation { steps, clauses: 0 } => {
                 write!(out, "{steps} step{}", plural(steps))
             }
@@ -169,7 +179,7 @@ impl<'a> Verifier<'a> {
         }
         match &claim.proof {
             Proof::Witness(witness) => self.check_witness(level, witness),
-            Proof::Refutation(refutation) => self.check_refutation(level, refutation),
+            Proof::Refutation(refutation) => check_refutation(&self.facts, level, refutation),
         }
     }
 
@@ -178,35 +188,45 @@ impl<'a> Verifier<'a> {
             (Witness::Events(order), Meaning::Events(events)) => {
                 replay::check(&self.facts, &events, order).map(|()| Extent::Events(order.len()))
             }
-            (Witness::Commits { order, origins }, Meaning::Commits(commits)) => {
-                commits::check(&self.facts, commits, order, origins)
+            (Witness::Commits { order, origins, appends }, Meaning::Commits(commits)) => {
+                let facts = cases::with_appends(&self.facts, appends)?;
+                commits::check(&facts, commits, order, origins)
                     .map(|()| Extent::Commits(order.len()))
             }
-            (Witness::Commits { order, origins }, Meaning::Parallel) => {
-                commits::check_parallel(&self.facts, order, origins)
+            (Witness::Commits { order, origins, appends }, Meaning::Parallel) => {
+                let facts = cases::with_appends(&self.facts, appends)?;
+                commits::check_parallel(&facts, order, origins)
                     .map(|()| Extent::Commits(order.len()))
             }
             (Witness::Events(_), _) => Err("the level asks for an order of commits".into()),
             (Witness::Commits { .. }, _) => Err("the level asks for an order of events".into()),
         }
     }
+}
 
-    fn check_refutation(
-        &self,
-        level: &'static Level,
-        refutation: &Refutation,
-    ) -> Result<Extent, String> {
-        match refutation {
-            Refutation::Reading(reading) => reading::check(&self.facts, level, reading)
-                .map(|()| Extent::Operations(reading.ops.len())),
-            Refutation::Derivation(derivation) => {
-                derivation::check(&self.facts, level, derivation)?;
-                let clauses = match &derivation.end {
-                    End::Cycle(_) => 0,
-                    End::Search(search) => search.clauses.len(),
-                };
-                Ok(Extent::Derivation { steps: derivation.steps.len(), clauses })
+fn check_refutation(
+    facts: &Facts<'_>,
+    level: &'static Level,
+    refutation: &Refutation,
+) -> Result<Extent, String> {
+    match refutation {
+        Refutation::Reading(reading) => {
+            reading::check(facts, level, reading).map(|()| Extent::Operations(reading.ops.len()))
+        }
+        Refutation::Orders(keys) => match level.meaning {
+            Meaning::Events(events) => {
+                orders::check(facts, events, keys).map(Extent::Configurations)
             }
+            _ => Err("the level asks for no order of events".into()),
+        },
+        Refutation::Cases(cases) => cases::check(facts, level, cases).map(Extent::Cases),
+        Refutation::Derivation(derivation) => {
+            derivation::check(facts, level, derivation)?;
+            let clauses = match &derivation.end {
+                End::Cycle(_) => 0,
+                End::Search(search) => search.clauses.len(),
+            };
+            Ok(Extent::Derivation { steps: derivation.steps.len(), clauses })
         }
     }
 }

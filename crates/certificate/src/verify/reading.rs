@@ -265,7 +265,8 @@ impl<'a> Shown<'_, 'a> {
         self.check_program(earlier, later)?;
         let place = |append: OpId| {
             let element = history.op(append).value;
-            others.iter().position(|&other| other == element)
+            let place = others.iter().position(|&other| other == element);
+            place.filter(|_| self.facts.may_be_seen(append))
         };
         let is_only = |append: OpId| {
             let element = history.op(append).value;

@@ -341,7 +341,7 @@ impl<'f, 'a> Replay<'f, 'a> {
 
 /// Whether a transaction is one operation, as a compare-and-set is: a read of a key and
 /// then a write of it.
-fn is_single(history: &History, txn: TxnId) -> bool {
+pub(super) fn is_single(history: &History, txn: TxnId) -> bool {
     let ops: Vec<Op> = history.ops_of(txn).map(|op| history.op(op)).collect();
     match *ops {
         [] | [_] => true,

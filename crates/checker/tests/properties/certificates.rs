@@ -32,17 +32,10 @@ fn certify(text: &str, saturate: Saturate) -> (usize, usize) {
         claimed += claim.levels.len();
     }
     for (level, reason) in &left_out {
-        // A repeated value that may be one of a transaction nobody else observed is
-        // decided by trying all orders.
-        let repeats = ["values repeat", "trying all orders", "what it takes reads to have seen"]
-            .iter()
-            .any(|known| reason.contains(known));
-        assert!(repeats, "{level} is left out: {reason}\n{text}");
+        // What rows or what reads that a level ignores say may depend on more than cases.
+        assert!(reason.contains("values repeat"), "{level} is left out: {reason}\n{text}");
     }
-    // Which append of a repeated element a reader saw is decided by trying all orders,
-    // which proves nothing.
-    let is_open = Index::new(&history).has_repeated_elements();
-    (claimed, if is_open { 0 } else { left_out.len() })
+    (claimed, left_out.len())
 }
 
 /// Small histories never need saturation; every second one gets it, since proofs then
@@ -83,7 +76,7 @@ fn verdicts_on_random_histories_are_certified() {
         claimed += here;
         left_out += missing;
     });
-    assert!(left_out * 50 < claimed, "{left_out} left out, {claimed} claimed");
+    assert!(left_out * 2_000 < claimed, "{left_out} left out, {claimed} claimed");
 }
 
 /// The verdict of each claim is turned around by giving it another claim's proof.

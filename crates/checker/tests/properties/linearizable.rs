@@ -24,6 +24,9 @@ fn random_operations_get_the_verdict_of_the_definition() {
             .unwrap_or_else(|| panic!("not single operations\n{text}"));
         assert_eq!(verdict.name(), expected, "{verdict:?}\n{text}");
         *met.entry(expected).or_default() += 1;
+        if seed % 4 == 0 {
+            certify(&text, &history);
+        }
         match verdict {
             Verdict::Satisfied(Satisfied::Order(order)) => replay(&text, &history, &order),
             Verdict::Violated(violated) => {
@@ -34,6 +37,18 @@ fn random_operations_get_the_verdict_of_the_definition() {
     }
     let enough = |name: &str| met.get(name).copied().unwrap_or(0) > count as usize / 10;
     assert!(enough("satisfied") && enough("violated"), "{met:?}");
+}
+
+/// The verdict has a proof that the verifier accepts.
+fn certify(text: &str, history: &History) {
+    let index = Index::new(history);
+    let mut check = Check::new(history, &index, &Limits::NONE);
+    let certified = check.certify(&[Level::Linearizable, Level::StrictSerializable]);
+    assert_eq!(certified.left_out, [], "{text}");
+    let results = isolde_certificate::verify(&certified.certificate, history);
+    for result in results.expect("the same history") {
+        assert!(result.is_ok(), "{result:?}\n{text}");
+    }
 }
 
 /// Every certain operation is in the order, sees what was written last, and comes

@@ -1,5 +1,6 @@
 //! Properties of the engines, on every small history and on random larger ones.
 
+mod cases;
 mod certificates;
 mod conditions;
 mod derivations;
@@ -9,6 +10,7 @@ mod implications;
 mod linearizable;
 mod metamorphic;
 mod operational;
+mod orders;
 mod parts;
 mod rounds;
 mod searches;

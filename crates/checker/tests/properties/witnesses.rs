@@ -136,7 +136,11 @@ fn claim_of(history: &History, level: Level, choices: &[Vec<ChosenOrigin>]) -> O
             }
             let order: Vec<TxnId> = order.iter().map(|node| node.txn()).collect();
             choices.iter().find_map(|origins| {
-                accepts(Witness::Commits { order: order.clone(), origins: origins.clone() })
+                accepts(Witness::Commits {
+                    order: order.clone(),
+                    origins: origins.clone(),
+                    appends: Vec::new(),
+                })
             })
         })
     })
