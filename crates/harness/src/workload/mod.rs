@@ -98,6 +98,7 @@ impl Workload {
                 vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere, DeleteWhere]
             }
             TxnKind::Rows(Rows::Phantoms) => vec![Select, Aggregate, Insert],
+            TxnKind::Rows(Rows::Inserts) => vec![Range, Insert],
             TxnKind::Rows(Rows::CompareAndSet) => vec![Read, CompareAndSet],
             _ => vec![Read, Write],
         }
