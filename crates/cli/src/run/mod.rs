@@ -279,6 +279,8 @@ impl Run<'_> {
                 || self.stop.load(Ordering::Relaxed)
                 || overall.is_some_and(|duration| started.elapsed() >= duration);
             let outcome = Outcome::of(self, database, parameters, recorded, rounds, is_over)?;
+            // A signal may have come while it was checked.
+            let is_over = is_over || self.stop.load(Ordering::Relaxed);
             if is_over || outcome.status() == Status::Violated {
                 return Ok(outcome);
             }
