@@ -73,7 +73,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let address = Address::parse(target).map_err(|message| usage(&message))?;
+    let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;

@@ -47,7 +47,7 @@ fn usage(message: &str) -> Failure {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply();
     let to = convert::writable(&arguments.to)?;
-    let address = Address::parse(&arguments.target).map_err(|message| usage(&message))?;
+    let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {
         let target = TARGETS.iter().find(|it| it.schemes.contains(&address.scheme.as_str()));
         let example = target.map_or("postgres://user@host/database", |it| it.example);

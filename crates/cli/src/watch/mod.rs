@@ -362,7 +362,7 @@ impl Watch<'_> {
     /// Drives a database and watches it.
     fn target(&self, target: &str) -> Result<Status, Failure> {
         let arguments = self.arguments;
-        let address = Address::parse(target).map_err(|message| usage(&message))?;
+        let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
         let preset = arguments.workload.preset_or(DEFAULT_PRESET);
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)

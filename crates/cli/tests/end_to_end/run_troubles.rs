@@ -2,7 +2,8 @@
 
 use crate::support::Folder;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 /// Balances repeat, and whose write each read saw is searched for: no order is found soon.
@@ -54,4 +55,29 @@ fn a_signal_while_a_run_checks_ends_the_check() {
     assert_eq!(levels["serializable"]["reason"], "interrupted");
     let kept = folder.isolde("stats out/history.log");
     assert!(kept.stdout.contains("5000"), "{kept:?}");
+}
+
+/// Stands for a Redis that wants a password.
+#[test]
+fn a_password_comes_from_the_environment_and_is_told_to_nobody_else() {
+    let folder = Folder::with(&[]);
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    let asked = std::thread::spawn(move || {
+        let (mut client, _) = server.accept().expect("a client");
+        let mut bytes = [0; 1024];
+        let length = client.read(&mut bytes).expect("a request");
+        client.write_all(b"-WRONGPASS no such user\r\n").expect("a client that listens");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    });
+    let run = folder
+        .command(&format!("run redis://127.0.0.1:{port} --transactions 10 --output out"))
+        .env("ISOLDE_PASSWORD", "hunter2")
+        .output()
+        .expect("the program starts");
+    let asked = asked.join().expect("a request");
+    assert!(asked.contains("AUTH") && asked.contains("hunter2"), "{asked}");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{said}");
+    assert!(said.contains("WRONGPASS") && !said.contains("hunter2"), "{said}");
 }
