@@ -1,6 +1,6 @@
 //! `isolde run` when something goes wrong: signals, full disks, secrets.
 
-use crate::support::Folder;
+use crate::support::{Folder, Run};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -80,4 +80,77 @@ fn a_password_comes_from_the_environment_and_is_told_to_nobody_else() {
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(3), "{said}");
     assert!(said.contains("WRONGPASS") && !said.contains("hunter2"), "{said}");
+}
+
+/// Runs with files of at most so many blocks of 512 bytes, as if the disk were full then.
+#[cfg(unix)]
+fn with_little_space(folder: &Folder, blocks: u32, arguments: &str) -> Run {
+    let limited = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");
+    let isolde = folder.command(arguments);
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(limited).arg(isolde.get_program()).args(isolde.get_args());
+    command.current_dir(folder.path("."));
+    let output = command.output().expect("a shell");
+    Run {
+        status: output.status.code().expect("no signal"),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+#[cfg(unix)]
+const FULL: &str = "isolde: run: cannot write the history: File too large (os error 27)\n";
+
+#[cfg(unix)]
+#[test]
+fn what_was_recorded_before_the_disk_was_full_is_kept_and_checked() {
+    let folder = Folder::with(&[]);
+    let run = with_little_space(
+        &folder,
+        128,
+        "run sim://serializable --transactions 100000 --output out --quiet",
+    );
+    let expected = Run {
+        status: 3,
+        stdout: "strict-serializable: satisfied\n".to_owned(),
+        stderr: FULL.to_owned(),
+    };
+    assert_eq!(run, expected);
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    assert_eq!(json["ended_by"], "cannot write the history: File too large (os error 27)");
+    let committed = json["report"]["history"]["committed"].as_u64().expect("a number");
+    assert!(committed > 0, "{json}");
+    let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
+    assert_eq!(checked.stdout, "out/history.log\tstrict-serializable\tsatisfied\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_violation_before_the_disk_was_full_is_one() {
+    let folder = Folder::with(&[]);
+    let run = with_little_space(
+        &folder,
+        256,
+        "run sim://serializable?bug=thin-air-read --transactions 100000 --output out --quiet",
+    );
+    assert_eq!((run.status, run.stdout.as_str()), (1, "strict-serializable: violated\n"));
+    assert!(run.stderr.starts_with(FULL), "{}", run.stderr);
+}
+
+/// There is not even space for what was found: it is printed all the same.
+#[cfg(unix)]
+#[test]
+fn a_disk_without_space_for_the_result_does_not_hide_it() {
+    let folder = Folder::with(&[]);
+    let run = with_little_space(
+        &folder,
+        8,
+        "run sim://serializable --sessions 2 --transactions 100000 --output out --quiet",
+    );
+    assert_eq!((run.status, run.stdout.as_str()), (3, "strict-serializable: satisfied\n"));
+    let unwritten = "isolde: out/run.json: cannot be written: File too large (os error 27)\n";
+    assert_eq!(run.stderr, format!("{FULL}{unwritten}"));
+    let left = std::fs::read_dir(folder.path("out")).expect("a folder");
+    let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["history.log"]);
 }
