@@ -8,7 +8,7 @@
 use crate::exit::{Failure, Status};
 use crate::{convert, input, limits, say};
 use isolde_drivers::TARGETS;
-use isolde_harness::{Address, Installed, Past};
+use isolde_harness::{Installed, Past};
 use isolde_history::format::{self, Input};
 use isolde_history::{Datum, History, OpKind, Outcome, Source};
 use std::collections::{BTreeMap, HashMap};

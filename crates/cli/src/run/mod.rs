@@ -17,7 +17,7 @@ use crate::{check, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
-use isolde_harness::{Address, Claim, Database, Parameters, Workload};
+use isolde_harness::{Claim, Database, Parameters, Workload};
 use outcome::Outcome;
 pub(crate) use record::prefix;
 use record::{Recorded, Recording};

@@ -7,7 +7,7 @@ use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload, clean_up_patiently,
+    VersionCounts, Workload, clean_up_patiently, with_remains,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -105,7 +105,8 @@ impl Recording<'_> {
             Some(_) => database.clean_up(),
         };
         if let Err(failure) = cleaned {
-            ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
+            let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
+            ended_by = Some(with_remains(&message, database));
         }
         Ok(Recorded {
             history: self.history,
