@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Balances repeat, and whose write each read saw is searched for: no order is found soon.
 const HARD: &str = "run sim://snapshot-isolation --preset SmallBank-balances --keys 10 \
@@ -153,4 +154,35 @@ fn a_disk_without_space_for_the_result_does_not_hide_it() {
     let left = std::fs::read_dir(folder.path("out")).expect("a folder");
     let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
     assert_eq!(left, ["history.log"]);
+}
+
+/// The folder stayed for ever.
+#[test]
+fn the_temporary_place_of_an_embedded_store_does_not_outlive_a_killed_run() {
+    for store in ["fjall", "redb"] {
+        let folder = Folder::with(&[]);
+        std::fs::create_dir(folder.path("temporary")).expect("a new folder");
+        let entries = || std::fs::read_dir(folder.path("temporary")).expect("a folder").count();
+        let mut running = folder
+            .command(&format!("run {store} --duration 10m --output out --quiet"))
+            .env("TMPDIR", folder.path("temporary"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let history = folder.path("out/history.log");
+        let has_begun = || std::fs::metadata(&history).is_ok_and(|file| file.len() > 10_000);
+        assert!(becomes(has_begun), "{store}: nothing is recorded");
+        assert_eq!(entries(), 1, "{store}");
+        running.kill().expect("it runs");
+        running.wait().expect("an end");
+        assert!(becomes(|| entries() == 0), "{store}: something is left");
+    }
+}
+
+fn becomes(is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !is_so() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    is_so()
 }
