@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::matrix::{self, Happened, Servers, StepOutcome, TEMPLATES, Template};
-use isolde_harness::{Address, Claim, Database, Log, Needs, Style};
+use isolde_harness::{Claim, Database, Log, Needs, Style, with_remains};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use serde::Serialize;
@@ -73,7 +73,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let address = Address::parse(target).map_err(|message| usage(&message))?;
+    let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let stop = interruption()?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;
@@ -112,7 +112,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         target: address.to_string(),
         isolations: filled?,
     };
-    cleaned.map_err(|failure| usage(&format!("cannot clean up: {failure}")))?;
+    cleaned.map_err(|failure| {
+        usage(&with_remains(&format!("cannot clean up: {failure}"), database.as_ref()))
+    })?;
     out(&match arguments.format {
         MatrixFormat::Text => matrix.to_text(),
         MatrixFormat::Markdown => matrix.to_markdown(),

@@ -8,7 +8,7 @@
 use crate::exit::{Failure, Status};
 use crate::{convert, input, limits, say};
 use isolde_drivers::TARGETS;
-use isolde_harness::{Address, Installed, Past};
+use isolde_harness::{Installed, Past};
 use isolde_history::format::{self, Input};
 use isolde_history::{Datum, History, OpKind, Outcome, Source};
 use std::collections::{BTreeMap, HashMap};
@@ -47,7 +47,7 @@ fn usage(message: &str) -> Failure {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply();
     let to = convert::writable(&arguments.to)?;
-    let address = Address::parse(&arguments.target).map_err(|message| usage(&message))?;
+    let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {
         let target = TARGETS.iter().find(|it| it.schemes.contains(&address.scheme.as_str()));
         let example = target.map_or("postgres://user@host/database", |it| it.example);

@@ -424,19 +424,23 @@ fn galera_loses_updates_and_reads_stale_values() {
     let found = run(&folder, &format!("galera --isolation repeatable-read {workload}"));
     assert_eq!(found.status, 1, "{}", found.shown);
     assert_eq!(found.level("cursor-stability"), "lost-update");
-    // Some nodes are behind others, which real time shows. Updates were seen to be lost
-    // here too, but seldom.
-    let stale = "--level strong-snapshot-isolation --until-violation --duration 60s";
-    let found = run(
-        &folder,
-        &format!("galera --isolation repeatable-read-snapshot --sessions 6 --keys 50 {stale}"),
-    );
-    assert_eq!(found.status, 1, "{}", found.shown);
-    for level in ["cursor-stability", "snapshot-isolation"] {
-        assert_ne!(found.level(level), "unknown", "{}", found.shown);
+    // Some nodes are behind others, which real time shows. Single reads and writes lose no
+    // update; a circle of more than two of them has another name, and the next seed is tried.
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let stale = "--preset YCSB-A --sessions 6 --keys 5 --transactions 2000 --level \
+                 strict-serializable --until-violation --duration 60s";
+    for seed in 1.. {
+        let found = run(
+            &folder,
+            &format!("galera --isolation repeatable-read-snapshot {stale} --seed {seed}"),
+        );
+        assert_eq!(found.status, 1, "{}", found.shown);
+        let shown = found.level("strict-serializable");
+        if shown == "stale-read" {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{shown}: {}", found.shown);
     }
-    let shown = found.level("strong-snapshot-isolation");
-    assert!(!["satisfied", "unknown"].contains(&shown), "{}", found.shown);
 }
 
 /// How a watch of some seconds ended, and what it printed.

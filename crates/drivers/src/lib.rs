@@ -81,6 +81,22 @@ pub static TARGETS: &[Target] = &[
 /// The database that is driven if no other is named.
 pub const DEFAULT_TARGET: &str = "sqlite";
 
+/// The variable of the environment that has the password, for an address without one: what is
+/// typed as an argument can be seen by others, and a report must not repeat it.
+pub const PASSWORD_VARIABLE: &str = "ISOLDE_PASSWORD";
+
+/// Reads an address, with the password of [`PASSWORD_VARIABLE`] if it has none. The message
+/// never repeats the text, which may have a password.
+pub fn address(text: &str) -> Result<Address, String> {
+    let mut address = Address::parse(text)?;
+    // Redis has users without a name.
+    let takes_one = address.user.is_some() || address.scheme.starts_with("redis");
+    if takes_one && !address.hosts.is_empty() && address.password.is_none() {
+        address.password = std::env::var(PASSWORD_VARIABLE).ok();
+    }
+    Ok(address)
+}
+
 /// Opens the database at this address.
 pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
     let target = TARGETS.iter().find(|target| target.schemes.contains(&address.scheme.as_str()));

@@ -63,6 +63,12 @@ impl Tables {
         self.by_condition = needs.requests.iter().any(|kind| kind.is_by_condition());
     }
 
+    /// The statement that removes them.
+    pub(crate) fn removal(&self) -> Option<String> {
+        let names: Vec<&str> = self.names().map(String::as_str).collect();
+        (!names.is_empty()).then(|| format!("DROP TABLE IF EXISTS {}", names.join(", ")))
+    }
+
     /// Those that there are.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())

@@ -148,6 +148,10 @@ impl fmt::Debug for Address {
 
 fn is_secret(option: &str) -> bool {
     let option = option.to_ascii_lowercase();
+    // These name files.
+    if ["sslkey", "ssl-key"].contains(&option.as_str()) {
+        return false;
+    }
     ["pass", "secret", "token", "key"].iter().any(|word| option.contains(word))
 }
 
@@ -213,9 +217,9 @@ mod tests {
 
     #[test]
     fn passwords_are_not_displayed() {
-        let text = "store://root:hunter2@db:3306/test?ssl=1&password=hunter2";
+        let text = "store://root:hunter2@db:3306/test?sslkey=a.pem&password=hunter2";
         let address = Address::parse(text).expect("an address");
-        assert_eq!(address.to_string(), "store://root@db:3306/test?ssl=1&password=…");
+        assert_eq!(address.to_string(), "store://root@db:3306/test?sslkey=a.pem&password=…");
         assert_eq!(format!("{address:?}"), format!("Address({address})"));
     }
 

@@ -18,6 +18,9 @@ pub fn conform(label: &str, open: &dyn Fn() -> Box<dyn Database>) {
     };
     let (first, second) = (needs("a"), needs("b"));
     database.prepare(&first).expect("the tables can be created");
+    if let Some(removal) = database.removal() {
+        assert!(removal.contains(&first.prefix), "it removes what was created: {removal}");
+    }
     tables_of_others_are_refused(open, &first);
     let endpoint = writable(database.as_ref());
     let settings: Vec<String> =
@@ -35,6 +38,7 @@ pub fn conform(label: &str, open: &dyn Fn() -> Box<dyn Database>) {
     }
     database.clean_up().expect("what was created can be removed");
     database.clean_up().expect("nothing is left to remove");
+    assert_eq!(database.removal(), None, "nothing is left to remove");
     // Nothing is left: the same names can be created again, and are empty.
     let mut again = open();
     again.prepare(&first).expect("nothing was left behind");

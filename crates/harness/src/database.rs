@@ -346,6 +346,23 @@ pub trait Database: Send + Sync {
     /// Removes what [`Database::prepare`] has created, and nothing else. Does nothing
     /// the second time, unless it failed the first time. All sessions are closed by then.
     fn clean_up(&mut self) -> Result<(), Failure>;
+
+    /// The statement or command that removes what [`Database::prepare`] has created; `None`
+    /// if nothing is there, or nothing that stays when the program ends.
+    fn removal(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The message of a run whose clean-up failed, with what it leaves behind and how that is
+/// removed: nobody else knows what is ours.
+pub fn with_remains(message: &str, database: &dyn Database) -> String {
+    match database.removal() {
+        Some(removal) => {
+            format!("{message}; what was created is left behind, remove it with: {removal}")
+        }
+        None => message.to_owned(),
+    }
 }
 
 /// Servers that were disturbed take transactions again within this time.

@@ -113,6 +113,9 @@ pub enum Rows {
     /// Reads by condition, once, twice or before the insert of a new row that meets it: what
     /// goes wrong shows in conditions alone.
     Phantoms,
+    /// A look at the newest rows, and an insert of one of them or of the next: clients insert
+    /// the same rows at about the same time.
+    Inserts,
     /// A read, or a compare-and-set of the value last seen; one request a transaction.
     CompareAndSet,
     /// The transactions of an application with the amounts that it computes, which repeat.

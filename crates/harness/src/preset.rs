@@ -200,6 +200,17 @@ pub static PRESETS: &[Preset] = &[
         },
     },
     Preset {
+        name: "inserts",
+        title: "looks at the newest rows, and inserts of rows that others insert too",
+        source: "Kingsbury, Jepsen's test of G2: insert what a look has not found",
+        parameters: Parameters {
+            sessions: 8,
+            operations: 2,
+            kind: TxnKind::Rows(Rows::Inserts),
+            ..RANGE
+        },
+    },
+    Preset {
         name: "YCSB-A",
         title: "single reads and writes in equal parts, few keys hot",
         source: "Cooper et al., Benchmarking Cloud Serving Systems with YCSB, SoCC 2010",

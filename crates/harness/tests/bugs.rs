@@ -63,7 +63,7 @@ fn names(row: &BugRow, seed: u64) -> Vec<&'static str> {
     names
 }
 
-/// Generated histories have neither conditions nor inserts.
+/// Conditions and inserts take presets of their own.
 fn of_registers() -> impl Iterator<Item = &'static BugRow> {
     BUGS.iter().filter(|row| !row.bug.is_of_rows())
 }
@@ -80,6 +80,45 @@ fn every_bug_is_found_under_its_name() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// At every level that can have it, with all that the database tells about itself.
+#[test]
+fn every_bug_of_rows_is_found_under_its_name() {
+    let mut wrong = Vec::new();
+    for row in BUGS.iter().filter(|row| row.bug.is_of_rows()) {
+        let workload = if row.bug == Bug::LostInsert { "inserts" } else { "phantoms" };
+        let preset = isolde_harness::preset(workload).expect("a preset").parameters;
+        let level = Level::parse(row.violates).expect("a level");
+        for isolation in Isolation::ALL.into_iter().filter(|&it| row.bug.fits(it)) {
+            for seed in seeds(3) {
+                let transactions = row.found_within;
+                let parameters =
+                    Parameters { bug: Some(row.bug), transactions, isolation, seed, ..preset };
+                let history = generate(&parameters).expect("a history");
+                let found = anomalies(&history, level).unwrap_or_default();
+                let is_named = |found: &Anomaly| row.shows.contains(&found.kind.name());
+                if found.is_empty() || !found.iter().all(is_named) {
+                    wrong.push(format!("{} {} seed {seed}", row.name, isolation.name()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Skewed keys as `isolde gen` has them if nothing is said.
+#[test]
+fn what_is_fractured_does_not_vanish() {
+    let distribution = Distribution::Zipf { theta: 0.5 };
+    let isolation = Isolation::SnapshotIsolation;
+    for seed in seeds(5) {
+        let bug = Some(Bug::FracturedRead);
+        let kind = TxnKind::Mixed;
+        let parameters = Parameters { bug, distribution, isolation, kind, seed, ..BASE };
+        let history = generate(&parameters).expect("a history");
+        assert_eq!(anomalies(&history, Level::MonotonicAtomicView), None, "seed {seed}");
+    }
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::subject::{HISTORY_FILE, Opening};
 use crate::{check, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
-use isolde_drivers::{DEFAULT_TARGET, TARGETS};
-use isolde_harness::{Address, Claim, Database, Parameters, Workload};
+use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
+use isolde_harness::{Claim, Database, Parameters, Workload};
 use outcome::Outcome;
 pub(crate) use record::prefix;
 use record::{Recorded, Recording};
@@ -110,7 +110,7 @@ fn after_help() -> String {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply();
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let address = Address::parse(target).map_err(|message| usage(&message))?;
+    let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let preset = arguments.workload.preset_or(DEFAULT_PRESET);
     let parameters = arguments.workload.applied_to(preset.parameters);
     // Before anything is opened, because it is the user's own doing.
@@ -126,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         levels: levels(arguments, &claim)?,
         claim,
         target: address.to_string(),
+        has_password: address.password.is_some(),
         scheme: address.scheme.clone(),
         preset: preset.name,
         stop,
@@ -228,6 +229,7 @@ struct Run<'a> {
     levels: Vec<Level>,
     claim: Claim,
     target: String,
+    has_password: bool,
     scheme: String,
     preset: &'static str,
     stop: Arc<AtomicBool>,
@@ -279,6 +281,8 @@ impl Run<'_> {
                 || self.stop.load(Ordering::Relaxed)
                 || overall.is_some_and(|duration| started.elapsed() >= duration);
             let outcome = Outcome::of(self, database, parameters, recorded, rounds, is_over)?;
+            // A signal may have come while it was checked.
+            let is_over = is_over || self.stop.load(Ordering::Relaxed);
             if is_over || outcome.status() == Status::Violated {
                 return Ok(outcome);
             }
@@ -312,8 +316,9 @@ impl Run<'_> {
 
     /// The command that does the same again.
     fn command(&self, seed: u64) -> String {
+        let password = if self.has_password { password_for_a_shell() } else { String::new() };
         let mut text = format!(
-            "isolde run {} --isolation {}",
+            "{password}isolde run {} --isolation {}",
             check::for_a_shell(&self.target),
             self.claim.isolation
         );
@@ -337,5 +342,20 @@ impl Run<'_> {
         }
         write!(text, " --seed {seed}").expect("a string grows");
         text
+    }
+}
+
+/// What stands before a command in place of its password, which is never repeated. A shell
+/// says if the variable is missing.
+fn password_for_a_shell() -> String {
+    format!("{PASSWORD_VARIABLE}=\"${{{PASSWORD_VARIABLE}:?}}\" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_shell_is_told_which_variable_has_the_password() {
+        let expected = "ISOLDE_PASSWORD=\"${ISOLDE_PASSWORD:?}\" ";
+        assert_eq!(super::password_for_a_shell(), expected);
     }
 }

@@ -5,15 +5,15 @@ use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
 use crate::exit::{Failure, Status};
-use crate::{check, input, limits};
-use isolde::{Check, Level, Limits, Options, applicable_levels};
+use crate::{check, input, limits, say};
+use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
 use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format;
 use isolde_report::{Decided, Detail, Report, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// What a run found. This is what `run.json` and `--format json` have.
@@ -112,6 +112,49 @@ struct Gate {
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
+/// The first signal while a history is checked ends that; the second one ends the program.
+struct Ending<'a> {
+    stop: &'a AtomicBool,
+    /// Whether a signal had ended the recording: then the next one is the second.
+    is_spent: bool,
+    begun: Instant,
+    is_told: AtomicBool,
+}
+
+impl Ending<'_> {
+    fn new<'a>(run: &'a Run<'_>, recorded: &Recorded) -> Ending<'a> {
+        Ending {
+            stop: &run.stop,
+            is_spent: recorded.is_stopped,
+            begun: Instant::now(),
+            is_told: AtomicBool::new(run.arguments.quiet),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        /// Who waits for so long wants to know for what.
+        const PATIENCE: Duration = Duration::from_secs(2);
+        if self.begun.elapsed() >= PATIENCE && !self.is_told.swap(true, Relaxed) {
+            say("isolde: checking what was recorded; Ctrl-C ends that");
+        }
+        !self.is_spent && self.stop.load(Relaxed)
+    }
+
+    /// Says of levels that are open why they are, if it was not for a limit.
+    fn explain(&self, decided: &mut [Decided]) {
+        if !self.is_wanted() {
+            return;
+        }
+        for (_, verdict, _) in decided {
+            if let Verdict::Unknown(Unknown::Limit(reason)) = verdict
+                && (*reason == limits::Reached::Time.message() || reason.starts_with("time is up"))
+            {
+                *reason = "interrupted".into();
+            }
+        }
+    }
+}
+
 /// What the check of a recorded history came to.
 struct Judged {
     report: Report,
@@ -125,10 +168,11 @@ impl Judged {
     /// can tell about, if this was the last round.
     fn of(
         run: &Run<'_>,
-        path: &Path,
+        recorded: &Recorded,
         parameters: Parameters,
         is_last: bool,
     ) -> Result<Judged, Failure> {
+        let path = &recorded.history;
         let memory_max = run.arguments.limits.resources.memory_max();
         let name = path.display().to_string();
         let input = format::open(path)?;
@@ -137,15 +181,20 @@ impl Judged {
         let index = Index::new(&history);
         let deadline = Instant::now() + run.arguments.limits.timeout.unwrap_or(CHECK_TIME);
         let clock = limits::Clock::until(Some(deadline));
+        let ending = Ending::new(run, recorded);
         let used = history.memory() + index.memory();
         let limits = Limits {
-            stop: &|| clock.is_over(),
+            stop: &|| clock.is_over() || ending.is_wanted(),
             is_memory: &|| clock.is_memory(),
             working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
             observe: &|_| {},
         };
         let mut checking = Check::new(&history, &index, &limits);
-        let mut decide = |levels: &[Level]| check::decide(&mut checking, levels, |_, _, _| {});
+        let mut decide = |levels: &[Level]| {
+            let mut decided = check::decide(&mut checking, levels, |_, _, _| {});
+            ending.explain(&mut decided);
+            decided
+        };
         let gate = decide(&run.levels);
         let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
         let all = if is_last || is_violated {
@@ -187,7 +236,7 @@ impl Outcome {
         is_last: bool,
     ) -> Result<Outcome, Failure> {
         let Judged { report, gate, explained, bank } =
-            Judged::of(run, &recorded.history, parameters, is_last)?;
+            Judged::of(run, &recorded, parameters, is_last)?;
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),

@@ -7,7 +7,7 @@ use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload, clean_up_patiently,
+    VersionCounts, Workload, clean_up_patiently, with_remains,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub(super) struct Recorded {
     pub(super) faults: Option<Vec<Happened>>,
     /// What ended it before its time.
     pub(super) ended_by: Option<String>,
+    /// Whether a signal ended it.
+    pub(super) is_stopped: bool,
     /// What the database told of the order of its versions, or why it stopped; `None` if it
     /// was not asked.
     pub(super) told: Option<Result<VersionCounts, String>>,
@@ -88,6 +90,7 @@ impl Recording<'_> {
         };
         let plan = self.faults.take();
         let (driven, disturbed) = self.watched(&drive, plan, started);
+        let is_stopped = self.stop.load(Ordering::Relaxed);
         drop(drive);
         let seconds = started.elapsed().as_secs_f64();
         let mut ended_by = driven.err().map(|error| error.to_string());
@@ -102,7 +105,8 @@ impl Recording<'_> {
             Some(_) => database.clean_up(),
         };
         if let Err(failure) = cleaned {
-            ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
+            let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
+            ended_by = Some(with_remains(&message, database));
         }
         Ok(Recorded {
             history: self.history,
@@ -110,6 +114,7 @@ impl Recording<'_> {
             seconds,
             faults,
             ended_by,
+            is_stopped,
             told: progress.told(),
             snapshots: progress.snapshots(),
         })

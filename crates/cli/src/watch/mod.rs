@@ -40,7 +40,7 @@ use isolde::online::{
     Content, EXACT_LEVELS, IMPLIED_LEVELS, Options, PipelineOptions, Time, Verifier,
 };
 use isolde_drivers::DEFAULT_TARGET;
-use isolde_harness::{Address, Workload, clean_up_patiently};
+use isolde_harness::{Workload, clean_up_patiently, with_remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
 use profile::NamedProfile;
@@ -362,7 +362,7 @@ impl Watch<'_> {
     /// Drives a database and watches it.
     fn target(&self, target: &str) -> Result<Status, Failure> {
         let arguments = self.arguments;
-        let address = Address::parse(target).map_err(|message| usage(&message))?;
+        let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
         let preset = arguments.workload.preset_or(DEFAULT_PRESET);
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)
@@ -417,7 +417,8 @@ impl Watch<'_> {
             Some(_) => database.clean_up(),
         };
         if let Err(failure) = cleaned {
-            ended_by.get_or_insert_with(|| format!("cannot clean up: {failure}"));
+            let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
+            ended_by = Some(with_remains(&message, database.as_ref()));
         }
         if let Some(message) = &ended_by {
             say(&format!("isolde: watch: {message}"));

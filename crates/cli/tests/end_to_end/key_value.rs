@@ -4,6 +4,9 @@
 use crate::install::{self, Needed};
 use crate::support::Folder;
 use serde_json::Value;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
 
 const REDIS: Needed = Needed { file: "/usr/bin/redis-server", packages: &["redis-server"] };
 const ETCD: Needed = Needed { file: "/usr/bin/etcd", packages: &["etcd-server"] };
@@ -51,6 +54,38 @@ fn etcd_is_strict_serializable_and_its_serializable_reads_are_stale() {
     let local = format!("etcd+cluster --isolation serializable-reads {STALE}");
     violated(&format!("{local} {PAUSES}"), "strict-serializable");
     satisfied(&format!("{local} --transactions 3000"), "session-serializable");
+}
+
+/// Nobody could know which keys were ours.
+#[test]
+fn a_server_that_dies_leaves_a_message_how_to_remove_what_is_left() {
+    if !install::is_there(&REDIS) {
+        return;
+    }
+    let address = isolde_drivers::address("redis").expect("an address");
+    let server = isolde_drivers::open(&address).expect("a private server");
+    let folder = Folder::with(&[]);
+    let name = &server.endpoints()[0].name;
+    let mut running = folder
+        .command(&format!("run redis://{name} --duration 10m --output out --quiet"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let history = folder.path("out/history.log");
+    while !std::fs::metadata(&history).is_ok_and(|file| file.len() > 10_000) {
+        assert!(running.try_wait().expect("a child").is_none(), "it ended at once");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(server);
+    let mut said = String::new();
+    running.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    assert_eq!(running.wait().expect("an end").code(), Some(3), "{said}");
+    let remove = "; what was created is left behind, remove it with: redis-cli --scan --pattern \
+                  'isolde_";
+    assert!(said.contains(remove), "{said}");
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    assert!(json["committed"].as_u64() > Some(0), "{json}");
 }
 
 /// The faults that a run says it met, each once.

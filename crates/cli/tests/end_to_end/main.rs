@@ -20,6 +20,7 @@ mod profiles;
 mod questions;
 mod run;
 mod run_schema;
+mod run_troubles;
 mod schema;
 mod support;
 mod verify;

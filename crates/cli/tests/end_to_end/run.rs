@@ -124,6 +124,11 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
         ),
         ("run --sessions 0", "expected 1 to 1048576 sessions, found 0"),
         (
+            "run --transactions 0",
+            "expected a number of transactions from 1 on, found 0: leave it out for as many as the \
+             preset has",
+        ),
+        (
             "run --deletes mark",
             "expected a workload that deletes rows by key for tombstones: Range-B, Range-RQH or \
              Range-IDH",

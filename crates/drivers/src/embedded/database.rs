@@ -2,10 +2,10 @@
 
 use super::session::EmbeddedSession;
 use super::{Store, unusable};
+use crate::managed::Home;
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
 };
-use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub(super) struct Embedded {
     path: PathBuf,
     open: fn(&Path) -> Result<Arc<dyn Store>, Failure>,
     store: Option<Arc<dyn Store>>,
+    /// The folder it is in, if that is a temporary one.
+    _home: Option<Home>,
 }
 
 impl Embedded {
@@ -35,11 +37,12 @@ impl Embedded {
                 address.scheme
             )));
         }
-        let path = if address.path.is_empty() {
-            let unique = RandomState::new().hash_one(std::process::id());
-            std::env::temp_dir().join(format!("isolde-{}-{unique:016x}", address.scheme))
-        } else {
-            PathBuf::from(&address.path)
+        // A run that is killed cannot remove it, but whoever watches over servers does.
+        let home =
+            if address.path.is_empty() { Some(Home::new(&address.scheme, &[])?) } else { None };
+        let path = match &home {
+            Some(home) => home.path().join("store"),
+            None => PathBuf::from(&address.path),
         };
         if path.exists() {
             return Err(Failure::Refused(format!(
@@ -62,6 +65,7 @@ impl Embedded {
             path,
             open: store,
             store: None,
+            _home: home,
         };
         // A path that cannot be used shows now.
         (database.open)(&database.path)?;

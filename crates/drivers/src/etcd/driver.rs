@@ -203,6 +203,10 @@ impl Database for Etcd {
         self.prefix.clear();
         Ok(())
     }
+
+    fn removal(&self) -> Option<String> {
+        (!self.prefix.is_empty()).then(|| format!("etcdctl del --prefix {}", self.prefix))
+    }
 }
 
 impl Drop for Etcd {

@@ -19,7 +19,8 @@ pub(crate) mod server;
 use isolde_harness::{
     Claim, Database, Endpoint, Evidence, Failure, Fault, Needs, RequestKind, Session, Style,
 };
-use server::{Home, Server};
+pub(crate) use server::Home;
+use server::Server;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

@@ -192,6 +192,12 @@ impl Database for Mongo {
         self.tables = Tables::default();
         Ok(())
     }
+
+    fn removal(&self) -> Option<String> {
+        let drops: Vec<String> =
+            self.tables.names().map(|name| format!("db.{name}.drop()")).collect();
+        (!drops.is_empty()).then(|| drops.join("; "))
+    }
 }
 
 impl Drop for Mongo {

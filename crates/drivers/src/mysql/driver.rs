@@ -442,6 +442,10 @@ impl Database for Mysql {
         }
         Ok(())
     }
+
+    fn removal(&self) -> Option<String> {
+        self.tables.removal()
+    }
 }
 
 struct MysqlSession {

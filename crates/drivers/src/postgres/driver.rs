@@ -350,6 +350,10 @@ impl Database for Postgres {
         }
         Ok(())
     }
+
+    fn removal(&self) -> Option<String> {
+        self.tables.removal()
+    }
 }
 
 struct PostgresSession {

@@ -279,6 +279,12 @@ impl Database for Redis {
         }
         Ok(())
     }
+
+    fn removal(&self) -> Option<String> {
+        let prefix = &self.prefix;
+        (!prefix.is_empty())
+            .then(|| format!("redis-cli --scan --pattern '{prefix}*' | xargs redis-cli del"))
+    }
 }
 
 impl Redis {

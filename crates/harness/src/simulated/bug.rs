@@ -109,10 +109,10 @@ pub static BUGS: &[BugRow] = &[
     row(Bug::FracturedRead, "fractured-read",
         "of a transaction that was missed, another write is seen",
         "read-atomic", &["fractured-read"]),
-    row(Bug::CausalityViolation, "causality-violation",
+    BugRow { found_within: 5000, ..row(Bug::CausalityViolation, "causality-violation",
         "the snapshot misses a transaction that others in it have read from",
-        "causal", &["causality-violation"]),
-    BugRow { found_within: 5000, ..row(Bug::LongFork, "long-fork",
+        "causal", &["causality-violation", "write-without-its-reads"]) },
+    BugRow { found_within: 10_000, ..row(Bug::LongFork, "long-fork",
         "the snapshot misses a transaction that nothing in it depends on",
         "snapshot-isolation", &["long-fork"]) },
     row(Bug::LostUpdate, "lost-update", "the check of keys that are read and written is skipped",
@@ -188,7 +188,7 @@ impl Bug {
         if self.is_of_rows() && !matches!(parameters.kind, crate::TxnKind::Rows(_)) {
             return Err(ParameterError::new(format!(
                 "expected a workload of rows for {name}, which takes conditions, found one without: \
-                 take the preset `predicates`"
+                 take the preset `phantoms` or `inserts`"
             )));
         }
         if parameters.kind == crate::TxnKind::ListAppend && !self.row().on_lists {

@@ -15,6 +15,7 @@ use crate::request::{Answer, Request, RequestKind};
 use crate::store::{OpenTxn, REPLICAS};
 use isolde_history::Snapshot;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// The simulated database.
 pub struct Simulated {
@@ -161,6 +162,9 @@ impl Evidence for Watched {
     }
 }
 
+/// How far off a server with a bug is.
+const WAY: Duration = Duration::from_micros(20);
+
 fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
     world.lock().expect("no request panics")
 }
@@ -178,9 +182,16 @@ impl Session for SimulatedSession {
 
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
         // A server would be some way off: without that, transactions would seldom meet. Who
-        // is alone meets nobody.
-        if locked(&self.world).sessions > 1 {
-            std::thread::yield_now();
+        // is alone meets nobody. A bug takes more than two that meet, so each one waits for
+        // the others there.
+        let (is_alone, has_bug) = {
+            let world = locked(&self.world);
+            (world.sessions < 2, world.has_bug())
+        };
+        match (is_alone, has_bug) {
+            (true, _) => {}
+            (false, true) => std::thread::sleep(WAY),
+            (false, false) => std::thread::yield_now(),
         }
         locked(&self.world).answer(&mut self.txn, request)
     }

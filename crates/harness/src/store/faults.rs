@@ -137,24 +137,31 @@ impl Faults {
         self.seen[session] = self.seen[session].max(complete);
     }
 
-    /// The first commit that a snapshot can miss: nobody has replaced what it wrote, and
-    /// others have read from it or not, as the bug wants it.
+    /// The first commit that a snapshot can miss, or 0.
     fn missed(&self, seen: u32) -> u32 {
-        for (place, commit) in self.commits.iter().enumerate() {
-            let later = || self.commits.range(place + 1..);
-            if commit.number <= seen || commit.writes.is_empty() {
-                continue;
-            }
-            if later().next().is_none() || later().any(|other| other.overwrites(commit)) {
-                continue;
-            }
-            let effects = later().any(|other| other.reads_from(commit) && !other.writes.is_empty());
-            let independent = !later().any(|other| other.reads_from(commit));
-            if if self.bug == Bug::LongFork { independent } else { effects } {
-                return commit.number;
-            }
+        let mut possible = (self.commits.iter().enumerate())
+            .filter(|(place, commit)| commit.number > seen && self.can_be_missed(*place));
+        possible.next().map_or(0, |(_, commit)| commit.number)
+    }
+
+    /// Whether a snapshot can miss this commit: nobody has replaced what it wrote, and others
+    /// have read from it or not, as the bug wants it.
+    fn can_be_missed(&self, place: usize) -> bool {
+        let commit = &self.commits[place];
+        let later = || self.commits.range(place + 1..);
+        if commit.writes.is_empty()
+            || later().next().is_none()
+            || later().any(|other| other.overwrites(commit))
+        {
+            return false;
         }
-        0
+        if self.bug == Bug::LongFork {
+            return !later().any(|other| other.reads_from(commit));
+        }
+        // Who sees later writes of the same session and misses this one sees writes out of
+        // order, which has a name of its own.
+        later().any(|other| other.reads_from(commit) && !other.writes.is_empty())
+            && !later().any(|other| other.session == commit.session && !other.writes.is_empty())
     }
 
     /// A value that nobody wrote.

@@ -166,6 +166,21 @@ impl MultiVersion {
         }
     }
 
+    /// What a transaction reads that a fracture has led out of its snapshot: it stays outside,
+    /// or what it has seen would vanish again, which is another bug.
+    fn outside(&self, txn: &OpenTxn, key: u32) -> Option<u32> {
+        if self.faults.as_ref()?.bug != Bug::FracturedRead {
+            return None;
+        }
+        let mut reads = txn.done.iter().filter(|done| done.action == Action::Read);
+        let is_outside = reads.clone().any(|done| {
+            self.visible(txn, done.key).map_or(0, |version| version.value) != done.value
+                && txn.writes().all(|write| write.1 != done.value)
+        });
+        let again = reads.find(|done| done.key == key).map(|done| done.value);
+        is_outside.then(|| again.or_else(|| self.latest(key).map(|it| it.value)).unwrap_or(0))
+    }
+
     /// What is read instead of the visible version, if that is another one and the bug
     /// can show here.
     fn wrong(&mut self, txn: &OpenTxn, key: u32, visible: Option<Version>) -> Option<u32> {
@@ -219,6 +234,9 @@ impl Store for MultiVersion {
     }
 
     fn read(&mut self, txn: &OpenTxn, key: u32) -> u32 {
+        if let Some(value) = self.outside(txn, key) {
+            return value;
+        }
         let visible = self.visible(txn, key);
         if self.faults.is_some()
             && let Some(wrong) = self.wrong(txn, key, visible)

@@ -55,6 +55,11 @@ impl Workload {
     /// matter. Keys are used by so many transactions of each client; lists always retire.
     pub fn new(parameters: Parameters, rotate: Option<u64>) -> Result<Workload, ParameterError> {
         parameters.validate_clients()?;
+        if parameters.transactions == 0 {
+            let message = "expected a number of transactions from 1 on, found 0: leave it out for \
+                           as many as the preset has";
+            return Err(ParameterError::new(message));
+        }
         if rotate == Some(0) {
             let message = "expected at least 1 transaction before keys change, found 0";
             return Err(ParameterError::new(message));
@@ -98,6 +103,7 @@ impl Workload {
                 vec![Read, Write, Range, UpdateRange, Select, Aggregate, UpdateWhere, DeleteWhere]
             }
             TxnKind::Rows(Rows::Phantoms) => vec![Select, Aggregate, Insert],
+            TxnKind::Rows(Rows::Inserts) => vec![Range, Insert],
             TxnKind::Rows(Rows::CompareAndSet) => vec![Read, CompareAndSet],
             _ => vec![Read, Write],
         }

@@ -18,6 +18,9 @@ const RANGE_KEYS_MAX: u32 = 15;
 /// power of two.
 const MODULUS: u64 = 15;
 
+/// Rows that clients who insert the same ones look at.
+const NEWEST: u64 = 4;
+
 /// Plans transactions on rows.
 pub(super) struct RowPlanner {
     rows: Rows,
@@ -82,6 +85,7 @@ impl RowPlanner {
             }
             Rows::Predicates { share, .. } => self.predicates(share, random, values, requests),
             Rows::Phantoms => phantoms(random, values, requests),
+            Rows::Inserts => inserts(random, values, requests),
             Rows::Balances(application) => {
                 self.balances.plan(application, &self.choice, random, requests);
             }
@@ -167,7 +171,7 @@ impl RowPlanner {
 
     /// Whether its values are blocks of values.
     pub(super) fn takes_blocks(&self) -> bool {
-        matches!(self.rows, Rows::Predicates { .. } | Rows::Phantoms)
+        matches!(self.rows, Rows::Predicates { .. } | Rows::Phantoms | Rows::Inserts)
     }
 
     /// What the write of this place of the plan writes, if that follows from answers.
@@ -208,6 +212,15 @@ fn phantoms(random: &mut Random, values: &mut Values, requests: &mut Vec<Request
             Request::Insert { key: value / BLOCK, value }
         }
     });
+}
+
+/// The newest rows have about the same keys for all clients, because all have written about
+/// equally often, so that several find the same one missing and insert it.
+fn inserts(random: &mut Random, values: &mut Values, requests: &mut Vec<Request>) {
+    let value = values.block();
+    let newest = value / BLOCK / values.clients;
+    requests.push(Request::Range { low: newest, high: newest + NEWEST - 1 });
+    requests.push(Request::Insert { key: newest + u64::from(random.below(NEWEST as u32)), value });
 }
 
 /// A condition that few rows meet, and that any write may change for its row.
