@@ -296,7 +296,7 @@ fn between_events(prose: &Prose<'_>, edge: &Edge) -> String {
 }
 
 /// A time with its unit.
-fn time(nanoseconds: Time) -> String {
+pub(crate) fn time(nanoseconds: Time) -> String {
     let size = nanoseconds.unsigned_abs();
     let with = |unit: u64, name: &str| {
         let sign = if nanoseconds < 0 { "-" } else { "" };
