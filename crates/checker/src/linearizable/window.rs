@@ -94,6 +94,9 @@ fn at_the_end(call: Operation, last: &Operation) -> Operation {
     Operation { action, completed: NEVER, is_certain: false, ..call }
 }
 
+/// A search had to be given up.
+struct TooLong;
+
 struct Seeker {
     looks: AtomicUsize,
     /// The register.
@@ -130,17 +133,16 @@ impl Seeker {
         })
     }
 
-    /// The first operation that no order explains; `None` within if all have one, and outside
-    /// if it took too long.
-    fn unexplained(&self, initial: Content, calls: &[Operation]) -> Option<Option<usize>> {
+    /// The first operation that no order explains, if there is one.
+    fn unexplained(&self, initial: Content, calls: &[Operation]) -> Result<Option<usize>, TooLong> {
         let stop = || self.looks.fetch_add(1, Ordering::Relaxed) > LOOKS_MAX;
         let limits = Limits { stop: &stop, working_bytes_max: Some(1 << 26), ..Limits::NONE };
         let objects = [Object { initial, ..self.key }];
         let problem = Problem { operations: calls, objects: &objects, before: &[] };
         match search(&problem, &mut Texts::default(), &limits) {
-            Searched::Order(_) => Some(None),
-            Searched::Unexplained(shown) => Some(Some(shown[0])),
-            Searched::Limit(_) => None,
+            Searched::Order(_) => Ok(None),
+            Searched::Unexplained(shown) => Ok(Some(shown[0])),
+            Searched::Limit(_) => Err(TooLong),
         }
     }
 
@@ -153,7 +155,7 @@ impl Seeker {
         for uncertain in own.iter().filter(|it| !it.is_certain && is_seen(it)) {
             let others = own.iter().filter(|it| it.op != uncertain.op);
             let others: Vec<Operation> = others.copied().collect();
-            if let Some(place) = self.unexplained(initial, &others)? {
+            if let Some(place) = self.unexplained(initial, &others).ok()? {
                 earlier.push((*uncertain, others[place]));
             }
         }
@@ -178,7 +180,7 @@ impl Seeker {
             if calls.len() > CALLS_MAX {
                 return None;
             }
-            if self.unexplained(beginning.content, &calls)?.is_some() {
+            if self.unexplained(beginning.content, &calls).ok()?.is_some() {
                 return Some((beginning, calls));
             }
         }
@@ -198,7 +200,7 @@ impl Seeker {
                     .action
                     .left()
                     .is_some_and(|left| rest.iter().any(|other| other.action.seen() == Some(left)));
-                if !is_seen && self.unexplained(initial, &rest)?.is_some() {
+                if !is_seen && self.unexplained(initial, &rest).ok()?.is_some() {
                     calls = rest;
                     is_smaller = true;
                 }
@@ -295,10 +297,10 @@ mod tests {
             let beginning = window.beginning.as_ref().map_or("initial".to_owned(), name);
             let mut told = format!("{beginning}: {}", names(&window.calls));
             for (call, by) in &window.earlier {
-                told += &format!(", {} before {}", name(call), name(by));
+                told = format!("{told}, {} before {}", name(call), name(by));
             }
             for order in &window.orders {
-                told += &format!("; {} stuck {}", names(&order.placed), name(&order.stuck));
+                told = format!("{told}; {} stuck {}", names(&order.placed), name(&order.stuck));
             }
             told
         });
