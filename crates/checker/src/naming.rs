@@ -24,6 +24,28 @@ impl Anomaly {
     }
 }
 
+impl Cycle {
+    /// The dependencies that a cycle is named by: in place of an order of two writers of a key
+    /// that only holds because such writers do not overlap, the path that it follows from.
+    #[must_use]
+    pub fn dependencies(&self, history: &History) -> Cycle {
+        Cycle { edges: raw(history, &self.edges).into_iter().cloned().collect() }
+    }
+
+    /// Pairs of writers of a key that the cycle needs not to overlap.
+    pub fn apart(&self, history: &History) -> Vec<(TxnId, TxnId, KeyId)> {
+        let mut apart = Vec::new();
+        let mut open: Vec<&Edge> = self.edges.iter().rev().collect();
+        while let Some(edge) = open.pop() {
+            if let Some((key, because)) = path(history, edge) {
+                apart.push((edge.before, edge.after, key));
+                open.extend(because.iter().rev());
+            }
+        }
+        apart
+    }
+}
+
 /// The anomaly of a cycle of begins and commits.
 pub(crate) fn of_event_cycle(history: &History, cycle: Cycle) -> Anomaly {
     let cycle = plain(cycle);
@@ -146,16 +168,24 @@ fn raw<'a>(history: &History, edges: &'a [Edge]) -> Vec<&'a Edge> {
     let mut raw = Vec::new();
     let mut open: Vec<&Edge> = edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
-        match &edge.reason {
-            Reason::WritersApart { because, .. }
-                if !because.is_empty() && !is_shown_by_list(history, edge) =>
-            {
-                open.extend(because.iter().rev());
-            }
-            _ => raw.push(edge),
+        match path(history, edge) {
+            Some((_, because)) => open.extend(because.iter().rev()),
+            None => raw.push(edge),
         }
     }
     raw
+}
+
+/// The path that an order of two writers of a key follows from, if it follows from one.
+fn path<'a>(history: &History, edge: &'a Edge) -> Option<(KeyId, &'a [Edge])> {
+    match &edge.reason {
+        Reason::WritersApart { because, key }
+            if !because.is_empty() && !is_shown_by_list(history, edge) =>
+        {
+            Some((*key, because))
+        }
+        _ => None,
+    }
 }
 
 /// Whether the earlier writer read a list with its own element and without that of the later

@@ -175,7 +175,7 @@ fn findings(subject: &Subject, arguments: &Arguments) -> Findings {
     let shrunk = violated.map(|(level, violated)| {
         let part = isolde::shrink((history, &index), level, &violated, options, &limits, &|_| {});
         let name = input::name(&arguments.file);
-        (shrink::with_header(&part.history, level, &name, options), part.history)
+        (shrink::with_header(&part.history, level, &name, options, &limits), part.history)
     });
     Findings { certificate: written.is_ok().then_some(content), shrunk }
 }

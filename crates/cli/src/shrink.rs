@@ -3,7 +3,7 @@
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::{explain, input, limits, out, output, say};
-use isolde::{Check, Level, Limits, Progress, Verdict, applicable_levels, shrink};
+use isolde::{Check, Level, Limits, Progress, Unknown, Verdict, applicable_levels, shrink};
 use isolde_history::format::to_text;
 use isolde_history::{History, Index};
 use std::cell::Cell;
@@ -11,6 +11,11 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+/// What to expect at other levels is found out for so long after the time is up,
+const EXPECTED_AFTER: Duration = Duration::from_secs(1);
+/// and for so long if there is no limit.
+const EXPECTED_MAX: Duration = Duration::from_secs(30);
 
 /// Options of `isolde shrink`.
 #[derive(clap::Args, Clone)]
@@ -95,7 +100,11 @@ fn shrunk(arguments: &Arguments, start: Instant) -> Result<Shrunk, Failure> {
         (None, false) => return Ok(Shrunk::Satisfied),
     };
     let line = ProgressLine::new();
-    let observe = |progress: Progress| line.show(progress);
+    let given_up = Cell::new(0);
+    let observe = |progress: Progress| {
+        given_up.set(progress.given_up);
+        line.show(progress);
+    };
     let whole = (&history, &index);
     let part = shrink(whole, level, &violated, options, &limits, &observe);
     line.clear();
@@ -110,30 +119,50 @@ fn shrunk(arguments: &Arguments, start: Instant) -> Result<Shrunk, Failure> {
         history.op_count(),
         start.elapsed().as_secs_f64()
     ));
-    Ok(Shrunk::Smaller(with_header(left, level, &input::name(&arguments.file), options)))
+    if given_up.get() > 0 {
+        say(&format!(
+            "isolde: {}: {} smaller parts took too long to decide, so it may not be the smallest",
+            input::name(&arguments.file),
+            given_up.get()
+        ));
+    }
+    let now = Instant::now();
+    let clock = limits::Clock::until(Some(match deadline {
+        Some(deadline) => deadline.max(now + EXPECTED_AFTER),
+        None => now + EXPECTED_MAX,
+    }));
+    let limits = Limits { stop: &|| clock.is_over(), ..limits };
+    let file = input::name(&arguments.file);
+    Ok(Shrunk::Smaller(with_header(left, level, &file, options, &limits)))
 }
 
-/// The text of a history with its story and what to expect of it.
+/// The text of a history with its story and what to expect of it, as far as that is found out
+/// within the limits.
 pub(crate) fn with_header(
     history: &History,
-    level: Level,
+    violated: Level,
     file: &str,
     options: isolde::Options,
+    limits: &Limits<'_>,
 ) -> String {
     let text = to_text(history);
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let file: String = file.chars().map(|it| if it.is_control() { '?' } else { it }).collect();
-    let mut header = format!("{first}\n# The part of {file} that is not {level}.\n#\n");
+    let mut header = format!("{first}\n# The part of {file} that is not {violated}.\n#\n");
     let index = Index::new(history);
-    let mut checking = Check::new(history, &index, &Limits::NONE).with_options(options);
+    let mut checking = Check::new(history, &index, limits).with_options(options);
     let mut levels = applicable_levels(history);
     levels.sort_unstable();
     for &level in levels.iter().rev() {
         let _ = checking.decide(level);
     }
     for level in levels {
-        let verdict: Verdict = checking.decide(level);
-        writeln!(header, "# expect {level} {}", verdict.name()).expect("a string grows");
+        let name = match checking.decide(level) {
+            _ if level == violated => "violated",
+            Verdict::Unknown(Unknown::Limit(_)) => continue,
+            verdict => verdict.name(),
+        };
+        writeln!(header, "# expect {level} {name}").expect("a string grows");
     }
     header + rest
 }
@@ -157,7 +186,7 @@ impl ProgressLine {
             return;
         }
         self.last.set(Some(Instant::now()));
-        let Progress { transactions, operations, checks } = progress;
+        let Progress { transactions, operations, checks, .. } = progress;
         let mut stderr = std::io::stderr().lock();
         let _ = write!(
             stderr,

@@ -181,6 +181,23 @@ fn mariadb_tells_the_order_of_its_versions() {
     }
 }
 
+/// Its locks tell what reads by condition saw: the state of the log right before the commit.
+#[test]
+fn mariadb_at_serializable_is_decided_with_conditions() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("mariadb-conditions");
+    let found = run(
+        &folder,
+        "mariadb --isolation serializable --white-box --preset predicates --sessions 6 \
+         --transactions 400 --level serializable",
+    );
+    assert_eq!(found.status, 0, "{}", found.shown);
+    let told = &found.json["white_box"];
+    assert!(told["snapshots"].as_u64() > Some(0), "{told}");
+}
+
 /// Rows are only inserted, so nothing that reads of single rows show is wrong.
 #[test]
 fn postgresql_shows_anomalies_that_only_conditions_see() {

@@ -195,6 +195,45 @@ fn a_snapshot_sees_what_was_in_the_log_when_it_was_taken() {
     database.clean_up().expect("tables can be dropped");
 }
 
+/// What was read is locked until the end, so it stands in the log as it was read.
+#[test]
+fn what_is_locked_was_in_the_log_before_the_commit() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let mut database = open("mariadb").expect("a private server");
+    let requests = vec![RequestKind::Write, RequestKind::Select];
+    let needs = Needs { prefix: "isolde_locks_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    let mut evidence = database.evidence().expect("a log");
+    let connect = || database.connect(0, "serializable").expect("a session");
+    let (mut reader, mut writer) = (connect(), connect());
+    let mut write = |keys: std::ops::RangeInclusive<u64>, more: u64| {
+        writer.begin(Access::ReadWrite).expect("a transaction");
+        for key in keys {
+            let write = Request::Write { key, value: key + more };
+            writer.execute(&write).expect("nobody holds this row");
+        }
+        writer.commit().expect("nobody holds this row");
+    };
+    // So many that nobody reads all of them for the first two.
+    write(1..=60, 10);
+    reader.begin(Access::ReadWrite).expect("a transaction");
+    let filter = Filter::Keys { low: 1, high: 2 };
+    let found = reader.execute(&Request::Select { filter }).expect("an answer");
+    assert_eq!(found, Answer::Rows(vec![(1, 11), (2, 12)]));
+    write(50..=50, 100);
+    let seen = reader.identity().expect("an answer").snapshot.expect("it is told");
+    reader.commit().expect("a commit");
+    write(1..=1, 200);
+    told(&mut *evidence);
+    let numbers = evidence.numbers();
+    let sees: Vec<_> = numbers.iter().map(|it| (it.value, seen.sees(it.number))).collect();
+    assert_eq!(sees, [(11, true), (150, true), (201, false)]);
+    drop((reader, writer, evidence));
+    database.clean_up().expect("tables can be dropped");
+}
+
 /// Runs statements as root.
 fn administer(server: &str, statements: &[&str]) {
     let (host, port) = server.split_once(':').expect("host and port");

@@ -2,12 +2,16 @@
 //!
 //! The transactions of a cycle run around a racetrack: the upper row from left to right, the lower
 //! one back. Each dependency of the cycle then has a gap of its own for its label. What only shows
-//! that a dependency holds stands in rows below; its arrows are drawn where there is room.
+//! that a dependency holds stands in rows below; its arrows are drawn where there is
+//! room, past the cards that they do not belong to.
 
 #![expect(clippy::cast_precision_loss, reason = "pictures are not exact")]
 
+mod routes;
+
 use crate::escape::cut;
 use crate::scenario::{Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
+use routes::{beside_each_other, between, detours, point_at, points_on};
 
 /// Width of one character of the font of cards and labels.
 const CHARACTER: f64 = 7.3;
@@ -15,6 +19,8 @@ const LINE: f64 = 17.0;
 const MARGIN: f64 = 24.0;
 const ROW_GAP: f64 = 84.0;
 const LABEL_HEIGHT: f64 = 22.0;
+/// Arrows keep so far away from cards that they do not belong to.
+const CLEARANCE: f64 = 4.0;
 /// Operations on one card.
 const OPS_MAX: usize = 8;
 const LINE_CHARACTERS_MAX: usize = 36;
@@ -83,6 +89,13 @@ impl Area {
         Point { x: self.x + self.width / 2.0, y: self.y + self.height / 2.0 }
     }
 
+    /// Whether a point is in the rectangle or almost.
+    fn is_near(&self, point: Point) -> bool {
+        let (x, y) = (point.x - self.x, point.y - self.y);
+        (-CLEARANCE..=self.width + CLEARANCE).contains(&x)
+            && (-CLEARANCE..=self.height + CLEARANCE).contains(&y)
+    }
+
     /// Whether two rectangles have something in common.
     pub(crate) fn overlaps(&self, other: &Area) -> bool {
         self.x < other.x + other.width
@@ -120,8 +133,9 @@ impl Drawing {
                 continue;
             };
             let pair = edges.len() == 2 && edge.from != edge.to;
-            let curve =
+            let straight =
                 if pair { beside_each_other(from, to, place) } else { between(from, to, 0) };
+            let curve = self.around_others(straight, (edge.from, edge.to), 0);
             let arrow = Arrow::new(scenario, edge, (place.to_string(), 0), curve);
             self.add(arrow);
         }
@@ -139,11 +153,40 @@ impl Drawing {
                 && depth > 0
                 && self.arrows.len() < ARROWS_MAX
             {
-                let curve = between(from, to, self.arrows.len());
+                let spread = self.arrows.len();
+                let straight = between(from, to, spread);
+                let curve = self.around_others(straight, (edge.from, edge.to), spread);
                 let arrow = Arrow::new(scenario, edge, (path, depth), curve);
                 self.add(arrow);
             }
         }
+    }
+
+    /// The curve, or another one with the same ends if it crosses cards that it does not belong
+    /// to: the first of those that cross the fewest.
+    fn around_others(
+        &self,
+        straight: [Point; 4],
+        (from, to): (usize, usize),
+        spread: usize,
+    ) -> [Point; 4] {
+        let others: Vec<Area> = (self.cards.iter())
+            .filter(|card| card.txn != from && card.txn != to)
+            .map(|card| card.area)
+            .collect();
+        let crossed = |curve: &[Point; 4]| {
+            others.iter().filter(|area| points_on(curve).any(|point| area.is_near(point))).count()
+        };
+        let (Some(from), Some(to)) = (self.area_of(from), self.area_of(to)) else {
+            return straight;
+        };
+        if crossed(&straight) == 0 {
+            return straight;
+        }
+        let detours = detours(from, to, &others, spread);
+        let free = detours.iter().find(|&curve| crossed(curve) == 0);
+        let fewest = || detours.iter().chain([&straight]).min_by_key(|&curve| crossed(curve));
+        free.or_else(fewest).copied().unwrap_or(straight)
     }
 
     /// Moves the label along its arrow to where it covers nothing, if there is such a place.
@@ -169,7 +212,7 @@ impl Drawing {
         let points = self.arrows.iter().flat_map(|arrow| {
             let label = arrow.label_area;
             let end = Point { x: label.x + label.width, y: label.y + label.height };
-            (arrow.curve.into_iter()).chain([Point { x: label.x, y: label.y }, end])
+            points_on(&arrow.curve).chain([Point { x: label.x, y: label.y }, end])
         });
         let (mut left, mut top, mut right, mut bottom) =
             (0.0_f64, 0.0_f64, self.width, self.height);
@@ -268,69 +311,6 @@ fn place(cards: &mut [Card], on_cycle: usize, gap: f64, has_arrows: bool) -> (f6
     (whole + 2.0 * MARGIN, y - ROW_GAP + MARGIN)
 }
 
-/// There and back between two cards in one row: the first above, the second below.
-fn beside_each_other(from: Area, to: Area, place: usize) -> [Point; 4] {
-    let half = from.height.min(to.height) / 2.0;
-    let offset = (half * 0.6).clamp(14.0, 28.0);
-    let down = if place == 0 { -offset } else { offset };
-    let right = to.center().x > from.center().x;
-    let side = |area: Area, to_the_right: bool| Point {
-        x: if to_the_right { area.x + area.width } else { area.x },
-        y: area.center().y + down,
-    };
-    let (start, end) = (side(from, right), side(to, !right));
-    let bend = (end.x - start.x) / 3.0;
-    let lift = down * 0.8;
-    [
-        start,
-        Point { x: start.x + bend, y: start.y + lift },
-        Point { x: end.x - bend, y: end.y + lift },
-        end,
-    ]
-}
-
-/// From one card to another, wherever they are; `spread` keeps arrows apart.
-fn between(from: Area, to: Area, spread: usize) -> [Point; 4] {
-    let (a, b) = (from.center(), to.center());
-    let shift = |area: Area| {
-        let steps = [0.0, 0.18, -0.18, 0.32, -0.32, 0.1, -0.1];
-        area.width * steps[spread % steps.len()]
-    };
-    if from == to {
-        let x = from.x + from.width;
-        let (start, end) = (Point { x, y: a.y - 14.0 }, Point { x, y: a.y + 14.0 });
-        let far = x + 70.0;
-        return [start, Point { x: far, y: a.y - 40.0 }, Point { x: far, y: a.y + 40.0 }, end];
-    }
-    let apart = (a.y - b.y).abs();
-    if apart < f64::midpoint(from.height, to.height) {
-        let near = (a.x - b.x).abs() < from.width.max(to.width) + 320.0;
-        if near && spread == 0 {
-            let right = b.x > a.x;
-            let start = Point { x: if right { from.x + from.width } else { from.x }, y: a.y };
-            let end = Point { x: if right { to.x } else { to.x + to.width }, y: b.y };
-            let middle =
-                Point { x: f64::midpoint(start.x, end.x), y: f64::midpoint(start.y, end.y) };
-            return [start, middle, middle, end];
-        }
-        // Over the heads of the row.
-        let (start, end) =
-            (Point { x: a.x + shift(from), y: from.y }, Point { x: b.x + shift(to), y: to.y });
-        let lift = 40.0 + 10.0 * (spread % 4) as f64;
-        return [
-            start,
-            Point { x: start.x, y: start.y - lift },
-            Point { x: end.x, y: end.y - lift },
-            end,
-        ];
-    }
-    let down = b.y > a.y;
-    let start = Point { x: a.x + shift(from), y: if down { from.y + from.height } else { from.y } };
-    let end = Point { x: b.x + shift(to), y: if down { to.y } else { to.y + to.height } };
-    let bend = (end.y - start.y) / 2.0;
-    [start, Point { x: start.x, y: start.y + bend }, Point { x: end.x, y: end.y - bend }, end]
-}
-
 impl Card {
     fn new(txn: usize, it: &ScenarioTxn) -> Card {
         let mut room =
@@ -395,13 +375,7 @@ impl Arrow {
 
     /// The label's rectangle if it lies so far along the arrow.
     fn label_at(&self, place: f64) -> Area {
-        let rest = 1.0 - place;
-        let weights =
-            [rest.powi(3), 3.0 * rest * rest * place, 3.0 * rest * place * place, place.powi(3)];
-        let sum = |of: fn(&Point) -> f64| {
-            self.curve.iter().zip(weights).map(|(point, weight)| of(point) * weight).sum::<f64>()
-        };
-        let (x, y) = (sum(|point| point.x), sum(|point| point.y));
+        let Point { x, y } = point_at(&self.curve, place);
         let width = label_width(&self.label);
         Area { x: x - width / 2.0, y: y - LABEL_HEIGHT / 2.0, width, height: LABEL_HEIGHT }
     }
@@ -509,6 +483,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Rows of evidence below the cycle, and derivations between any two transactions.
+    #[test]
+    fn arrows_cross_no_card_that_they_do_not_belong_to() {
+        for length in 2..=6 {
+            let mut scenario = cycle(length);
+            let reader = scenario.transactions[length].clone();
+            scenario.transactions.extend([reader.clone(), reader.clone(), reader]);
+            let count = scenario.transactions.len();
+            for place in 0..length {
+                let template = scenario.edges[place].because[0].clone();
+                let step = |to: usize| ScenarioEdge { from: place, to, ..template.clone() };
+                scenario.edges[place].because = (length..count).map(step).collect();
+            }
+            let drawing = Drawing::new(&scenario, &scenario.edges);
+            for arrow in &drawing.arrows {
+                let ends: Vec<usize> = drawing
+                    .cards
+                    .iter()
+                    .filter(|card| touches(card, arrow))
+                    .map(|it| it.txn)
+                    .collect();
+                assert!(ends.len() <= 2, "length {length}: {} crosses {ends:?}", arrow.path);
+            }
+        }
+    }
+
+    fn touches(card: &Card, arrow: &Arrow) -> bool {
+        points_on(&arrow.curve).any(|point| card.area.is_near(point))
     }
 
     #[test]

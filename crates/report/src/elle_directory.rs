@@ -14,7 +14,7 @@ pub fn to_elle_directory(report: &Report) -> Vec<(String, String)> {
     let counterexamples = report.counterexamples();
     let mut by_name: BTreeMap<String, Vec<&Counterexample<'_>>> = BTreeMap::new();
     for counterexample in &counterexamples {
-        by_name.entry(name(counterexample.scenario)).or_default().push(counterexample);
+        by_name.entry(name(counterexample)).or_default().push(counterexample);
     }
     let mut files: Vec<(String, String)> = Vec::new();
     for (name, all) in &by_name {
@@ -25,11 +25,33 @@ pub fn to_elle_directory(report: &Report) -> Vec<(String, String)> {
     files
 }
 
-/// Elle's name of an anomaly, else Adya's, else ours; always fit for a file.
-fn name(scenario: &Scenario) -> String {
-    let names = &scenario.names;
-    let known = names.elle.as_deref().or(names.adya.as_deref()).unwrap_or(&names.name);
-    let fit = |character: char| character.is_ascii_alphanumeric() || character == '-';
+/// What Elle calls a cycle that must exist in any case, by the weakest level without it.
+const CYCLE_EXISTS: &[(&str, &str)] = &[
+    ("read-uncommitted", "PL-1"),
+    ("adya-read-committed", "PL-2"),
+    ("repeatable-read", "PL-2.99"),
+    ("snapshot-isolation", "PL-SI"),
+    ("session-snapshot-isolation", "strong-session-snapshot-isolation"),
+    ("strong-snapshot-isolation", "strong-snapshot-isolation"),
+    ("serializable", "PL-3"),
+    ("session-serializable", "strong-session-serializable"),
+    ("strict-serializable", "PL-SS"),
+];
+
+/// Elle's name of an anomaly. What Elle knows nothing of, such as a value that nobody wrote,
+/// has ours. Always fit for a file.
+fn name(counterexample: &Counterexample<'_>) -> String {
+    let names = &counterexample.scenario.names;
+    let row = |level: &&str| CYCLE_EXISTS.iter().find(|row| row.0 == *level);
+    let exists = counterexample.levels.iter().find_map(row).map(|row| row.1);
+    let known = match (&names.elle, exists) {
+        (Some(elle), _) => elle.clone(),
+        (None, Some(level)) if !counterexample.scenario.cases.is_empty() => {
+            format!("{level}-cycle-exists")
+        }
+        _ => names.name.clone(),
+    };
+    let fit = |character: char| character.is_ascii_alphanumeric() || "-.".contains(character);
     let name: String = known.chars().filter(|&character| fit(character)).collect();
     if name.is_empty() { "anomaly".to_owned() } else { name }
 }
@@ -114,4 +136,27 @@ fn results(report: &Report, by_name: &BTreeMap<String, Vec<&Counterexample<'_>>>
     )
     .expect("a string grows");
     out
+}
+
+#[cfg(test)]
+#[expect(clippy::print_stdout, reason = "a skipped test must be seen")]
+mod tests {
+    use super::CYCLE_EXISTS;
+    use crate::names::NAMES;
+
+    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/elle_model.json");
+
+    #[test]
+    fn names_of_files_are_anomalies_of_elle() {
+        let Ok(model) = std::fs::read_to_string(MODEL) else {
+            println!("skipped: no ../shared/elle_model.json");
+            return;
+        };
+        let model: serde_json::Value = serde_json::from_str(&model).expect("JSON");
+        let known = model["anomaly_weakest_not"].as_object().expect("anomalies");
+        let exists = CYCLE_EXISTS.iter().map(|row| format!("{}-cycle-exists", row.1));
+        for name in NAMES.iter().filter_map(|row| row.elle.map(str::to_owned)).chain(exists) {
+            assert!(known.contains_key(&name), "{name}");
+        }
+    }
 }

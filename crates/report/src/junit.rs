@@ -5,7 +5,7 @@
 
 use crate::escape::xml;
 use crate::prose::safe;
-use crate::{LevelReport, Report, Unreadable};
+use crate::{AnomalyReport, LevelReport, Report, Unreadable};
 use std::fmt::Write;
 
 /// What stands before and after the suites of all histories.
@@ -42,6 +42,15 @@ pub(crate) fn unreadable(it: &Unreadable) -> String {
     )
 }
 
+/// What an anomaly is called, by us and by those who know Elle.
+fn name(anomaly: &AnomalyReport) -> String {
+    let names = &anomaly.scenario.names;
+    match names.elle.as_ref().or(names.adya.as_ref()) {
+        Some(known) if known != anomaly.name => format!("{} ({known})", anomaly.name),
+        _ => anomaly.name.to_owned(),
+    }
+}
+
 fn case(out: &mut String, report: &Report, level: &LevelReport) {
     write!(
         out,
@@ -54,10 +63,10 @@ fn case(out: &mut String, report: &Report, level: &LevelReport) {
     let reason = level.reason.as_deref().unwrap_or("");
     match level.verdict {
         "violated" => {
-            let names: Vec<&str> = level.anomalies.iter().map(|anomaly| anomaly.name).collect();
+            let names: Vec<String> = level.anomalies.iter().map(name).collect();
             let message = if names.is_empty() { reason.to_owned() } else { names.join(", ") };
             let told: Vec<String> = (level.anomalies.iter())
-                .map(|anomaly| format!("{}\n{}", anomaly.name, anomaly.explanation))
+                .map(|anomaly| format!("{}\n{}", name(anomaly), anomaly.explanation))
                 .collect();
             writeln!(
                 out,

@@ -27,6 +27,7 @@ pub mod stats;
 mod stats_text;
 mod svg;
 mod terminal;
+mod window;
 
 pub use dress::Dress;
 pub use elle_directory::to_elle_directory;

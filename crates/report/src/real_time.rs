@@ -1,9 +1,12 @@
 //! Why single operations do not fit real time, in words.
 
 use crate::prose::Prose;
+use crate::window::observation;
 use isolde::AnomalyKind;
-use isolde::linearizable::{Lock, left_while_open, lock_at};
-use isolde_history::{ALWAYS, Datum, History, KeyId, OpId, OpKind, Outcome, Time, Tree, Value};
+use isolde::linearizable::{Account, Lock, account};
+use isolde_history::{
+    ALWAYS, Datum, History, KeyId, OpId, OpKind, Outcome, Time, Tree, TxnId, Value,
+};
 
 /// Sentences on lines of their own about operations of an anomaly of linearizability.
 pub(crate) fn explain(prose: &Prose<'_>, kind: AnomalyKind, ops: &[OpId]) -> String {
@@ -49,25 +52,24 @@ fn unexplained(prose: &Prose<'_>, ops: &[OpId]) -> String {
     let done = |op: OpId| format!("{} {}", did(prose, op), prose.at(op));
     let Some((&first, beside)) = ops.split_first() else { return String::new() };
     let mut lines = vec![done(first)];
-    let told: Vec<OpId> = if let Some(lock) = lock_at(prose.history, first) {
-        lines.extend(held(prose, &lock));
-        lock.held_by
-    } else if let Some(left) = left_while_open(prose.history, first) {
-        let by = |left: &Option<OpId>| left.map_or("nobody had changed it yet".to_owned(), done);
-        let all: Vec<String> = left.iter().map(by).collect();
-        lines.push(format!(
-            "but whatever the order, all that time it was as another had left it: {}",
-            all.join(", or ")
-        ));
-        if let [left] = left[..] {
-            lines.extend(took_effect(prose, first, left));
+    let account = account(prose.history, first);
+    match &account {
+        Some(Account::Lock(lock)) => lines.extend(held(prose, lock)),
+        Some(Account::Left(left)) => lines.extend(left_instead(prose, first, left)),
+        Some(Account::Window(window)) => {
+            lines.extend(crate::window::told(prose, window, first));
+            let elsewhere = writes_of_the_value(
+                prose,
+                first,
+                &[window.beginning],
+                &window.all().collect::<Vec<_>>(),
+            );
+            lines.extend(elsewhere);
+            return lines.join("\n");
         }
-        lines.extend(writes_of_the_value(prose, first, &left));
-        left.into_iter().flatten().collect()
-    } else {
-        lines = vec![format!("no order explains that {}", done(first))];
-        Vec::new()
-    };
+        None => lines = vec![format!("no order explains that {}", done(first))],
+    }
+    let told = account.map_or(Vec::new(), |account| account.ops());
     let mut open = beside.iter().filter(|&op| !told.contains(op)).peekable();
     if open.peek().is_some() {
         let is_all = told.is_empty() && prose.history.op(first).kind != OpKind::Call;
@@ -80,6 +82,31 @@ fn unexplained(prose: &Prose<'_>, ops: &[OpId]) -> String {
         lines.extend(open.map(|&op| format!("  {}", done(op))));
     }
     lines.join("\n")
+}
+
+/// Who had left something else than an operation found.
+fn left_instead(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) -> Vec<String> {
+    let by = |left: &Option<OpId>| match *left {
+        None => "nobody had changed it yet".to_owned(),
+        Some(op) => format!("{} {}", did(prose, op), prose.at(op)),
+    };
+    let seen = |left: &Option<OpId>| match *left {
+        Some(op) if prose.history.op(op).kind != OpKind::Call => observation(prose, op, found),
+        _ => String::new(),
+    };
+    let mut all: Vec<String> = left.iter().map(by).collect();
+    if left.len() > 1 {
+        all = all.into_iter().zip(left).map(|(by, left)| by + &seen(left)).collect();
+    }
+    let mut lines = vec![format!(
+        "but whatever the order, all that time it was as another had left it: {}",
+        all.join(", or ")
+    )];
+    if let [left] = *left {
+        lines.extend(took_effect(prose, found, left));
+    }
+    lines.extend(writes_of_the_value(prose, found, left, &[]));
+    lines
 }
 
 /// Who held a lock, and how that is known.
@@ -109,7 +136,13 @@ fn held(prose: &Prose<'_>, lock: &Lock) -> Vec<String> {
 
 /// Where the writes of a value are that was found though others had left something else: none
 /// of them can have been the last.
-fn writes_of_the_value(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) -> Option<String> {
+/// Nothing is said of those that are told already.
+fn writes_of_the_value(
+    prose: &Prose<'_>,
+    found: OpId,
+    left: &[Option<OpId>],
+    told: &[OpId],
+) -> Option<String> {
     let history = prose.history;
     let txn = history.txn_of(found);
     let read = history.ops_of(txn).find(|&op| history.op(op).kind == OpKind::Read)?;
@@ -118,7 +151,11 @@ fn writes_of_the_value(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) ->
     let end = history.txn_interval(txn).completed;
     let (mut before, mut refused, mut after, mut open) = (0, 0, 0, Vec::new());
     let versions = prose.index.versions_of(key).iter();
+    let is_told = |write: TxnId| told.iter().any(|&op| history.txn_of(op) == write);
     for version in versions.filter(|version| version.value == value && version.txn != txn) {
+        if is_told(version.txn) {
+            continue;
+        }
         let write = history.txn_interval(version.txn);
         match history.outcome(version.txn) {
             Outcome::Aborted => refused += 1,
@@ -170,7 +207,12 @@ fn left_since(prose: &Prose<'_>, found: OpId, left: &[Option<OpId>]) -> Option<(
 }
 
 /// The last read of a value that ended between two times.
-fn seen_by(prose: &Prose<'_>, (key, value): (KeyId, Value), from: Time, to: Time) -> Option<OpId> {
+pub(crate) fn seen_by(
+    prose: &Prose<'_>,
+    (key, value): (KeyId, Value),
+    from: Time,
+    to: Time,
+) -> Option<OpId> {
     let history = prose.history;
     let reads = history.txns().flat_map(|txn| history.ops_of(txn)).filter(|&op| {
         let it = history.op(op);
@@ -210,7 +252,7 @@ fn called(history: &History, op: OpId) -> Option<(&str, Tree)> {
 }
 
 /// What a transaction of one operation did. `op` is its last.
-fn did(prose: &Prose<'_>, op: OpId) -> String {
+pub(crate) fn did(prose: &Prose<'_>, op: OpId) -> String {
     let history = prose.history;
     let txn = history.txn_of(op);
     let name = prose.txn(txn);

@@ -10,7 +10,7 @@
 //! of the assumptions is, and each comes with a cycle of its own.
 
 mod build;
-mod sentence;
+pub(crate) mod sentence;
 mod summary;
 
 pub(crate) use build::scenario;

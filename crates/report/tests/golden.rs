@@ -8,6 +8,7 @@ use isolde::elle::{Expectations, JepsenWorkload};
 use isolde::{Check, Level, Limits, applicable_levels};
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{Datum, History, HistoryBuilder, Index, OpKind};
+use isolde_report::scenario::EdgeKind;
 use isolde_report::{Decided, Prose, Report, Which, explain, tell, to_explanations, to_text};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -52,11 +53,35 @@ fn report_levels(history: &History, names: (&str, &str), levels: &[Level]) -> Re
     Report::new(history, &index, names, &decided, check.found())
 }
 
+/// Elle's name of a cycle counts the dependencies that are shown, no others.
+fn names_are_those_of_the_edges(file: &str, report: &Report) {
+    for anomaly in report.levels.iter().flat_map(|level| &level.anomalies) {
+        let (names, edges) = (&anomaly.scenario.names, &anomaly.scenario.edges);
+        let Some(elle) = names.elle.as_deref().filter(|elle| elle.starts_with('G')) else {
+            continue;
+        };
+        let is_anti = |place: usize| edges[place % edges.len()].kind == EdgeKind::Rw;
+        let anti = (0..edges.len()).filter(|&place| is_anti(place)).count();
+        let expected = match anti {
+            _ if edges.is_empty() => continue,
+            0 if edges.iter().any(|edge| edge.kind == EdgeKind::Wr) => "G1c",
+            0 => "G0",
+            1 => "G-single",
+            _ if (0..edges.len()).any(|place| is_anti(place) && is_anti(place + 1)) => "G2",
+            _ => "G-nonadjacent",
+        };
+        let found = elle.trim_end_matches("-realtime").trim_end_matches("-process");
+        assert_eq!(found.trim_end_matches("-item"), expected, "{file}: {}", names.name);
+    }
+}
+
 /// The explanations of all histories, compared with what was approved.
 fn compare(golden: &str, root: &str, files: &[String]) {
     let mut told = String::new();
     for file in files {
-        let text = to_explanations(&report_of(&Path::new(root).join(file)), Which::Broken);
+        let report = report_of(&Path::new(root).join(file));
+        names_are_those_of_the_edges(file, &report);
+        let text = to_explanations(&report, Which::Broken);
         writeln!(told, "==== {file}\n\n{text}").expect("a string grows");
     }
     compare_texts(golden, &told);

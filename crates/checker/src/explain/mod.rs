@@ -22,7 +22,7 @@ pub use shrink::{Progress, shrink};
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, of_operations};
 use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
-use crate::linearizable::{self, Reading};
+use crate::linearizable::{self, Account, Reading};
 use crate::naming;
 use crate::readings::Readings;
 use crate::strong::{self, Options};
@@ -278,19 +278,20 @@ fn name_all(history: &History, anomaly: &mut Anomaly) {
     anomaly.txns = ops.iter().map(|&op| history.txn_of(op)).collect();
 }
 
-/// An operation that nothing explains, with who held the lock or left what the object held
-/// instead, if that can be told: plainer than any part of the history.
+/// An operation that nothing explains, with who held the lock, the calls that leave no place
+/// for it, or who left what the object held instead, if that can be told: plainer than any part of the history.
 fn with_holders(history: &History, anomaly: &Anomaly) -> Option<Anomaly> {
     let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
     let unexplained = *ops.first()?;
-    let held: Vec<OpId> = if let Some(lock) = linearizable::lock_at(history, unexplained) {
-        lock.held_by
-    } else {
-        let left = linearizable::left_while_open(history, unexplained)?;
-        left.into_iter().flatten().collect()
-    };
-    let mut all = ops.clone();
-    all.extend(held.into_iter().filter(|op| !ops.contains(op)));
+    let account = linearizable::account(history, unexplained)?;
+    // What else was open then is no part of it if the calls that matter are known.
+    let is_whole = matches!(account, Account::Window(_));
+    let mut all = if is_whole { vec![unexplained] } else { ops.clone() };
+    for op in account.ops() {
+        if !all.contains(&op) {
+            all.push(op);
+        }
+    }
     Some(of_operations(history, anomaly.kind, *key, all))
 }
 

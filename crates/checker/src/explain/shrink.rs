@@ -7,6 +7,7 @@ use crate::level::Level;
 use crate::strong::Options;
 use crate::verdict::Violated;
 use isolde_history::{History, Index, OpId, Part, Selection, TxnId};
+use std::time::{Duration, Instant};
 
 /// How far shrinking has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,26 @@ pub struct Progress {
     pub operations: usize,
     /// Parts that were checked.
     pub checks: usize,
+    /// Of these, parts that took too long to decide, so that what they lack was kept.
+    pub given_up: usize,
+}
+
+/// How long one part may take to decide: a search may need longer for a part than for the
+/// whole, where something else showed the violation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    least: Duration,
+    /// For each operation, and each row that one by condition says something of.
+    each: Duration,
+}
+
+impl Patience {
+    const USUAL: Patience =
+        Patience { least: Duration::from_secs(2), each: Duration::from_micros(50) };
+
+    fn of(self, work: usize) -> Duration {
+        self.least + self.each.saturating_mul(u32::try_from(work).unwrap_or(u32::MAX))
+    }
 }
 
 /// What may be left out beside operations.
@@ -29,7 +50,8 @@ pub(super) enum Keep {
 }
 
 /// The smallest part of a history that violates `level` still, given that it does: no
-/// transaction and no operation of it can be left out. Begins with what the violation names,
+/// transaction and no operation of it can be left out, unless that took too long to find out,
+/// which the last progress tells. Begins with what the violation names,
 /// if that is enough, and with everything otherwise.
 pub fn shrink(
     (history, index): (&History, &Index),
@@ -42,6 +64,7 @@ pub fn shrink(
     let selection = start((history, index), level, violated, options, limits);
     let mut shrinker = Shrinker::new((history, index), level, options, limits, selection);
     shrinker.observe = observe;
+    shrinker.patience = Some(Patience::USUAL);
     shrinker.run(Keep::SessionsAndTimes);
     Part::new(history, index, &shrinker.selection)
 }
@@ -99,7 +122,10 @@ pub(super) struct Shrinker<'a> {
     pub(super) selection: Selection,
     /// How much may be looked at still; see [`work_of`].
     pub(super) work_left: usize,
+    /// How long one attempt may take, if that is bounded.
+    patience: Option<Patience>,
     checks: usize,
+    given_up: usize,
     /// Whether everything was tried.
     pub(super) is_done: bool,
 }
@@ -120,7 +146,9 @@ impl<'a> Shrinker<'a> {
             observe: &|_| {},
             selection,
             work_left: usize::MAX,
+            patience: None,
             checks: 0,
+            given_up: 0,
             is_done: false,
         }
     }
@@ -202,14 +230,21 @@ impl<'a> Shrinker<'a> {
     fn try_this(&mut self, smaller: Selection) {
         self.checks += 1;
         let part = Part::new(self.whole.0, self.whole.1, &smaller);
-        self.work_left = self.work_left.saturating_sub(work_of(&part.history) + 1);
-        if is_violated(&part.history, self.level, self.options, self.limits) {
+        let work = work_of(&part.history);
+        self.work_left = self.work_left.saturating_sub(work + 1);
+        let end = self.patience.map(|patience| Instant::now() + patience.of(work));
+        let is_late = || end.is_some_and(|end| Instant::now() >= end);
+        let limits = Limits { stop: &|| is_late() || (self.limits.stop)(), ..*self.limits };
+        if is_violated(&part.history, self.level, self.options, &limits) {
             self.selection = smaller;
+        } else if is_late() {
+            self.given_up += 1;
         }
         (self.observe)(Progress {
             transactions: self.selection.txns(self.whole.0).len(),
             operations: self.selection.ops.len(),
             checks: self.checks,
+            given_up: self.given_up,
         });
     }
 
@@ -235,5 +270,36 @@ impl<'a> Shrinker<'a> {
             timeless.timeless.insert(place, txn);
             self.try_this(timeless);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde_history::format::parse_text;
+
+    /// What is left of a write skew, and how many attempts were given up.
+    fn left(patience: Patience) -> (usize, usize) {
+        let history = parse_text(
+            "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\nC: r(z,nil) w(u,1)\nD: w(z,1)\nE: w(u,2)\n",
+        )
+        .expect("a well-formed history");
+        let index = Index::new(&history);
+        let all = Selection::all(&history);
+        let options = Options::default();
+        let limits = Limits::NONE;
+        let whole = (&history, &index);
+        let mut shrinker = Shrinker::new(whole, Level::Serializable, options, &limits, all);
+        shrinker.patience = Some(patience);
+        shrinker.run(Keep::SessionsAndTimes);
+        (shrinker.selection.txns(&history).len(), shrinker.given_up)
+    }
+
+    #[test]
+    fn what_takes_too_long_to_decide_is_kept() {
+        assert_eq!(left(Patience::USUAL), (2, 0));
+        let (kept, given_up) = left(Patience { least: Duration::ZERO, each: Duration::ZERO });
+        assert_eq!(kept, 5);
+        assert!(given_up > 0);
     }
 }

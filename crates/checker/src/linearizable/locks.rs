@@ -21,7 +21,7 @@ pub struct Lock {
 }
 
 /// Why an operation on a lock cannot be, if it is one and counting shows it.
-pub fn lock_at(history: &History, unexplained: OpId) -> Option<Lock> {
+pub(super) fn lock_at(history: &History, unexplained: OpId) -> Option<Lock> {
     let is_acquire = acquires(history, unexplained)?;
     let end = history.txn_interval(history.txn_of(unexplained)).completed;
     let (mut succeeded, mut begun) = (0, 0);

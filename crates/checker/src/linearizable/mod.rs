@@ -16,10 +16,13 @@
 //! | `objects` | all objects, on all threads |
 //! | `merge` | one order of all objects |
 //! | `possible`, `locks` | what an object can have held and by whom, for explanations |
+//! | `window` | the fewest calls of a register that no order explains, for explanations |
+//! | `account` | which of these is told |
 //!
 //! Where contents tell their writers that is O(n log n); a search is exponential in
 //! the operations open at once and may end at a limit.
 
+mod account;
 mod chains;
 mod locks;
 mod merge;
@@ -28,11 +31,13 @@ mod operations;
 mod possible;
 mod refused;
 mod search;
+mod window;
 mod zones;
 
-pub use locks::{Lock, lock_at};
+pub use account::{Account, account};
+pub use locks::Lock;
 pub use operations::NilReads;
-pub use possible::left_while_open;
+pub use window::{Attempt, Window};
 
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::check::Limits;

@@ -20,7 +20,7 @@ const CONFIGURATIONS_MAX: usize = 20_000;
 /// The operations that may have left what an operation that nothing explains found, in order
 /// of invocation, `None` for the initial state. Nothing if that takes too long to find out,
 /// or if some order would let the operation see what it saw and fails elsewhere.
-pub fn left_while_open(history: &History, unexplained: OpId) -> Option<Vec<Option<OpId>>> {
+pub(super) fn left_while_open(history: &History, unexplained: OpId) -> Option<Vec<Option<OpId>>> {
     [NilReads::Absent, NilReads::NotKnown].into_iter().find_map(|nil_reads| {
         let mut operations = Operations::of(history, nil_reads, 0)?;
         let at = operations.all.iter().position(|it| it.op == unexplained)?;

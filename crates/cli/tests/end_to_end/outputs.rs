@@ -24,7 +24,7 @@ fn junit_has_a_test_case_for_each_level() {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"isolde\">",
         "<testsuite name=\"skew.txt\" tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\"",
         "<testcase name=\"causal\" classname=\"skew.txt\" time=\"T\"/>",
-        "<failure message=\"write-skew\">",
+        "<failure message=\"write-skew (G2-item)\">",
         "<testsuite name=\"good.txt\" tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\"",
         "<testcase name=\"reading\" classname=\"bad.txt\" time=\"T\">\n      <error message=\"bad.txt:",
     ] {

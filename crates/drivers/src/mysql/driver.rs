@@ -9,8 +9,8 @@ use super::statements::{Reread, Statements};
 use super::stored_versions::StoredVersions;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
-    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Installed, Needs,
-    Past, Request, RequestKind, Session, Snapshot,
+    Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Identity,
+    Installed, Needs, Past, Request, RequestKind, Session, Snapshot,
 };
 use mysql::prelude::Queryable;
 use mysql::{ClientIdentity, Conn, OptsBuilder, SslOpts};
@@ -305,6 +305,19 @@ impl Mysql {
         Ok(())
     }
 
+    /// What sessions of a level tell: where what they read has a place in the log.
+    fn told(&self, level: &str) -> Told {
+        let tells = self.is_asked.load(Ordering::Relaxed)
+            && self.name == "MariaDB"
+            && self.servers.len() == 1
+            && self.tables.by_condition;
+        match level {
+            "repeatable read" if tells => Told::OfBegin { snapshot: None, is_read: false },
+            "serializable" if tells => Told::OfLocks,
+            _ => Told::Nothing,
+        }
+    }
+
     /// Waits until the tables are on another server.
     fn wait_for_tables(&self, server: &Server) -> Result<(), Failure> {
         let started = Instant::now();
@@ -390,13 +403,8 @@ impl Database for Mysql {
         };
         let statements = Statements::new(&mut conn, &self.tables, reread)
             .map_err(|error| failure(&error, Stage::Statement))?;
-        // Where reads have a snapshot that the log has a place for.
-        let tells = self.is_asked.load(Ordering::Relaxed)
-            && self.name == "MariaDB"
-            && self.servers.len() == 1
-            && level == "repeatable read"
-            && self.tables.by_condition;
-        Ok(Box::new(MysqlSession { conn, statements, told: tells.then(Told::default) }))
+        let told = self.told(&level);
+        Ok(Box::new(MysqlSession { conn, statements, told }))
     }
 
     fn reroute(&mut self, endpoint: usize, address: SocketAddr) -> Result<(), Failure> {
@@ -451,16 +459,22 @@ impl Database for Mysql {
 struct MysqlSession {
     conn: Conn,
     statements: Statements,
-    /// What is told about snapshots, if anything is.
-    told: Option<Told>,
+    told: Told,
 }
 
 /// What a session tells about the snapshot of its transaction.
-#[derive(Default)]
-struct Told {
-    snapshot: Option<Snapshot>,
-    /// Whether the last request read by it: what changes rows sees the latest ones.
-    is_read: bool,
+enum Told {
+    Nothing,
+    /// Its begin takes a snapshot.
+    OfBegin {
+        snapshot: Option<Snapshot>,
+        /// Whether the last request read by it: what changes rows sees the latest ones.
+        is_read: bool,
+    },
+    /// It locks all that it looks at, rows and the gaps between them, until it ends. What it
+    /// saw is therefore still there right before its commit, and a place in the log that is
+    /// asked for then has all that came before it and nothing that has to wait for it.
+    OfLocks,
 }
 
 impl MysqlSession {
@@ -480,14 +494,13 @@ impl MysqlSession {
 
 impl Session for MysqlSession {
     fn begin(&mut self, _access: Access) -> Result<(), Failure> {
-        let Some(told) = &mut self.told else {
+        let Told::OfBegin { snapshot, is_read } = &mut self.told else {
             let begun = self.conn.query_drop("START TRANSACTION");
             return begun.map_err(|error| self.failed(&error, Stage::Statement));
         };
         let begun = self.conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-        let snapshot = begun.and_then(|()| recover::snapshot(&mut self.conn));
-        match snapshot {
-            Ok(snapshot) => *told = Told { snapshot, is_read: false },
+        match begun.and_then(|()| recover::snapshot(&mut self.conn)) {
+            Ok(taken) => (*snapshot, *is_read) = (taken, false),
             Err(error) => return Err(self.failed(&error, Stage::Statement)),
         }
         Ok(())
@@ -497,17 +510,26 @@ impl Session for MysqlSession {
         if !SUPPORTED.contains(&request.kind()) {
             return Err(Failure::unsupported(request));
         }
-        if let Some(told) = &mut self.told {
+        if let Told::OfBegin { is_read, .. } = &mut self.told {
             use RequestKind::{Aggregate, Range, Select};
-            told.is_read = matches!(request.kind(), Range | Select | Aggregate);
+            *is_read = matches!(request.kind(), Range | Select | Aggregate);
         }
         let answer = self.statements.answer(&mut self.conn, request);
         answer.map_err(|error| self.failed(&error, Stage::Statement))
     }
 
     fn snapshot(&mut self) -> Option<Snapshot> {
-        let told = self.told.as_ref().filter(|told| told.is_read)?;
-        told.snapshot.clone()
+        match &self.told {
+            Told::OfBegin { snapshot, is_read: true } => snapshot.clone(),
+            _ => None,
+        }
+    }
+
+    fn identity(&mut self) -> Result<Identity, Failure> {
+        let Told::OfLocks = self.told else { return Ok(Identity::default()) };
+        let seen = recover::snapshot(&mut self.conn);
+        let snapshot = seen.map_err(|error| self.failed(&error, Stage::Statement))?;
+        Ok(Identity { number: None, snapshot })
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -25,7 +25,14 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
                 cast.involve(op, Role::Cycle);
             }
         }
-        Evidence::Cycle(cycle) => cast.add_cycle(cycle),
+        Evidence::Cycle(cycle) => {
+            cast.add_cycle(&cycle.dependencies(prose.history));
+            for (one, other, key) in cycle.apart(prose.history) {
+                let write = |txn| prose.index.final_write(prose.history, txn, key);
+                let writes = [one, other].into_iter().filter_map(write);
+                writes.for_each(|write| cast.involve(write, Role::Evidence));
+            }
+        }
         Evidence::Cases(cases) => {
             cases.cycles.iter().for_each(|cycle| cast.add_cycle(cycle));
             for &op in cases.ways.iter().flat_map(|way| &way.added) {
@@ -44,8 +51,12 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     match &anomaly.evidence {
         Evidence::Operations { .. } => {}
         Evidence::Cycle(cycle) => {
-            scenario.edges = cycle.edges.iter().map(|edge| cast.edge(edge)).collect();
-            scenario.conclusion = sentence::conclusion(prose, cycle);
+            let shown = cycle.dependencies(prose.history);
+            scenario.edges = shown.edges.iter().map(|edge| cast.edge(edge)).collect();
+            scenario.conclusion = sentence::conclusion(prose, &shown);
+            for (one, other, key) in cycle.apart(prose.history) {
+                scenario.conclusion += &sentence::apart(prose, one, other, key);
+            }
         }
         Evidence::Cases(cases) => {
             let ways = cases.ways.iter().map(Some).chain(std::iter::repeat(None));

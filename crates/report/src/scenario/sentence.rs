@@ -28,6 +28,16 @@ pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
     }
 }
 
+/// Why two transactions cannot have missed each other, to follow the contradiction.
+pub(super) fn apart(prose: &Prose<'_>, one: TxnId, other: TxnId, key: KeyId) -> String {
+    let writer = |txn| match prose.index.final_write(prose.history, txn, key) {
+        Some(write) => format!("{} {}", prose.txn(txn), prose.at(write)),
+        None => prose.txn(txn),
+    };
+    let key = prose.key(key);
+    format!("; {} and {} both wrote {key}, so one had to see the other", writer(one), writer(other))
+}
+
 /// What the assumptions of a case are.
 pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle, way: Option<&Way>) -> String {
     let mut assumptions: Vec<String> = way.map(|way| taken(prose, way)).unwrap_or_default();
@@ -296,7 +306,7 @@ fn between_events(prose: &Prose<'_>, edge: &Edge) -> String {
 }
 
 /// A time with its unit.
-fn time(nanoseconds: Time) -> String {
+pub(crate) fn time(nanoseconds: Time) -> String {
     let size = nanoseconds.unsigned_abs();
     let with = |unit: u64, name: &str| {
         let sign = if nanoseconds < 0 { "-" } else { "" };
