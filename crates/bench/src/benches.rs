@@ -89,7 +89,8 @@ fn counted(output: &str) -> Vec<Figure> {
     figures
 }
 
-fn in_path(name: &str) -> bool {
+/// Whether a program of this name can be started.
+pub(crate) fn in_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }

@@ -110,6 +110,17 @@ impl Program {
         Ok(ended)
     }
 
+    /// Instructions of one run, of all threads together.
+    pub(crate) fn instructions(&self) -> Result<f64, String> {
+        let failed = |error: io::Error| format!("valgrind: {error}");
+        let counting = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+        let mut command = Command::new("valgrind");
+        command.args(counting).arg(&self.path).args(&self.arguments);
+        let output = command.stdout(Stdio::null()).output().map_err(failed)?;
+        collected(&String::from_utf8_lossy(&output.stderr))
+            .ok_or_else(|| "valgrind: expected a line `Collected : COUNT`".to_owned())
+    }
+
     /// Runs it once. Its output is dropped; its errors are the user's to see.
     fn end(&self) -> Result<Ended, String> {
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
@@ -122,6 +133,12 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).stdin(input).stdout(Stdio::null()).spawn()
     }
+}
+
+/// The count in what callgrind says at its end: `==12== Collected : 345`.
+fn collected(said: &str) -> Option<f64> {
+    let count = said.lines().find_map(|line| line.split_once("Collected : "))?.1;
+    count.trim().parse().ok()
 }
 
 /// Waits for a child that was started then.
@@ -171,6 +188,13 @@ mod tests {
         let loops = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
         let usage = Program::new("sh", ["-c", loops]).run().expect("a shell");
         assert!(usage.cpu > 0.0 && usage.wall > 0.0 && usage.peak > 0.1, "{usage:?}");
+    }
+
+    #[test]
+    fn instructions_are_what_callgrind_collected() {
+        let said = "==7== Events    : Ir\n==7== Collected : 1234567\n==7==\n";
+        assert_eq!(collected(said), Some(1_234_567.0));
+        assert_eq!(collected("==7== Command: isolde\n"), None);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// The largest history of the doubling series; four million is what the bar speaks of
     #[arg(long, value_name = "NUMBER", default_value_t = GROWTH_MAX)]
     growth_max: u32,
+    /// Count the instructions of the smaller ones of these too, where valgrind is
+    #[arg(long)]
+    instructions: bool,
     /// Runs of each program; the best counts
     #[arg(long, value_name = "NUMBER", default_value_t = 3)]
     runs: u32,
@@ -130,7 +133,7 @@ impl Bench<'_> {
 
     /// What to type for the same page.
     fn command(&self) -> String {
-        let Arguments { scale, growth_max, ref parts, .. } = *self.arguments;
+        let Arguments { scale, growth_max, instructions, ref parts, .. } = *self.arguments;
         let mut words = vec!["cargo run --release -p isolde-bench -- strong".to_owned()];
         words.extend(parts.iter().map(|part| format!("--part {part:?}").to_lowercase()));
         if scale != 1 {
@@ -138,6 +141,9 @@ impl Bench<'_> {
         }
         if growth_max != GROWTH_MAX {
             words.push(format!("--growth-max {growth_max}"));
+        }
+        if instructions {
+            words.push("--instructions".to_owned());
         }
         words.join(" ")
     }
@@ -161,6 +167,11 @@ impl Bench<'_> {
         status: i32,
     ) -> Result<Ended, String> {
         crate::say(&format!("checking {} of {}", names(levels), file.display()));
+        let program = self.checking(file, levels, options);
+        program.best_ending_in(status, self.arguments.runs)
+    }
+
+    fn checking(&self, file: &Path, levels: &[&str], options: &[&str]) -> Program {
         let mut program = Program::new(&self.isolde, ["check", "--timeout"]);
         program.arguments.push(self.arguments.timeout.as_str().into());
         for level in levels {
@@ -168,7 +179,7 @@ impl Bench<'_> {
         }
         program.arguments.extend(options.iter().map(|option| (*option).into()));
         program.arguments.push(file.into());
-        program.best_ending_in(status, self.arguments.runs)
+        program
     }
 
     fn generated(&self, workload: &Workload) -> Result<PathBuf, String> {

@@ -2,6 +2,7 @@
 
 use super::workload::{BINARY, TIMED, Workload, short};
 use super::{Bench, ending, names};
+use crate::benches::in_path;
 use crate::measure::{Ended, Usage};
 use crate::workspace::line;
 use std::fs;
@@ -35,6 +36,8 @@ const SERIES: [Series; 3] = [
 
 /// Transactions of the smallest history.
 const FIRST: u32 = 125_000;
+/// The largest history whose instructions are counted: that takes fifty times as long.
+const COUNTED_MAX: u32 = 500_000;
 /// What doubling may cost, noise included.
 const RATIO_MAX: f64 = 2.1;
 
@@ -44,17 +47,24 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     line(
         text,
         "Each history is twice the one above it; all are in the binary format. Timed ones have a key for \
-         five transactions, the others always the same keys. The bar is a ratio of 2, and 5 % for noise.\n",
+         five transactions, the others always the same keys. The bar is a ratio of 2, and 5 % for noise. \
+         Where seconds grow faster and instructions do not, steps to memory have become longer: the smaller \
+         histories fit into the caches of the processor.\n",
     );
-    line(text, "| series | history | level | CPU s | ratio | peak MiB | ratio | met |");
-    line(text, "|---|---|---|---:|---:|---:|---:|---|");
+    let counts = bench.arguments.instructions && in_path("valgrind");
+    line(
+        text,
+        "| series | history | level | CPU s | ratio | 10⁹ instructions | ratio | peak MiB | ratio | met |",
+    );
+    line(text, "|---|---|---|---:|---:|---:|---:|---:|---:|---|");
     for series in &SERIES {
-        let mut last: Option<Usage> = None;
+        let mut last: Option<Measured> = None;
         let mut transactions = FIRST;
         while transactions <= bench.arguments.growth_max {
-            let ended = measured(bench, series, transactions)?;
-            line(text, &row(series, transactions, last, ended, bench.is_full_size()));
-            last = Some(ended.usage);
+            let counts = counts && transactions <= COUNTED_MAX;
+            let measured = measured(bench, series, transactions, counts)?;
+            line(text, &row(series, transactions, last, measured, bench.is_full_size()));
+            last = Some(measured);
             transactions *= 2;
         }
     }
@@ -62,7 +72,19 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     Ok(())
 }
 
-fn measured(bench: &Bench<'_>, series: &Series, transactions: u32) -> Result<Ended, String> {
+/// What was measured of one history.
+#[derive(Clone, Copy)]
+struct Measured {
+    ended: Ended,
+    instructions: Option<f64>,
+}
+
+fn measured(
+    bench: &Bench<'_>,
+    series: &Series,
+    transactions: u32,
+    counts: bool,
+) -> Result<Measured, String> {
     let keys = transactions.checked_div(series.txns_per_key).unwrap_or(0);
     let history = Workload {
         keys,
@@ -72,37 +94,41 @@ fn measured(bench: &Bench<'_>, series: &Series, transactions: u32) -> Result<End
     };
     let file = bench.generated(&history)?;
     let ended = bench.check(&file, series.levels, 0)?;
+    let program = bench.checking(&file, series.levels, &[]);
+    let instructions = counts.then(|| program.instructions()).transpose()?;
     if bench.arguments.histories.is_none() {
         // The largest ones are larger than all others together.
         let _ = fs::remove_file(&file);
     }
-    Ok(ended)
+    Ok(Measured { ended, instructions })
 }
 
 fn row(
     series: &Series,
     transactions: u32,
-    last: Option<Usage>,
-    ended: Ended,
+    last: Option<Measured>,
+    measured: Measured,
     is_full_size: bool,
 ) -> String {
-    let Usage { cpu, peak, .. } = ended.usage;
-    let ratios = last.map(|last| (cpu / last.cpu, peak / last.peak));
-    let met =
-        match (ended.status, ratios) {
-            (Some(0), Some((slower, larger))) if is_full_size => {
-                if slower.max(larger) <= RATIO_MAX { "yes" } else { "no" }
-            }
-            (Some(0), _) => "",
-            (other, _) => ending(other),
-        };
-    let (slower, larger) = ratios.map_or((String::new(), String::new()), |(slower, larger)| {
-        (format!("{slower:.2}"), format!("{larger:.2}"))
-    });
+    let Usage { cpu, peak, .. } = measured.ended.usage;
+    let slower = last.map(|last| cpu / last.ended.usage.cpu);
+    let larger = last.map(|last| peak / last.ended.usage.peak);
+    let more = last.and_then(|last| Some(measured.instructions? / last.instructions?));
+    let met = match (measured.ended.status, slower, larger) {
+        (Some(0), Some(slower), Some(larger)) if is_full_size => {
+            if slower.max(larger) <= RATIO_MAX { "yes" } else { "no" }
+        }
+        (Some(0), ..) => "",
+        (other, ..) => ending(other),
+    };
+    let shown = |figure: Option<f64>| figure.map_or(String::new(), |it| format!("{it:.2}"));
+    let (slower, larger, more) = (shown(slower), shown(larger), shown(more));
+    let counted = shown(measured.instructions.map(|count| count / 1e9));
     let (title, preset, levels) = (series.title, series.preset, names(series.levels));
     let size = short(transactions);
     format!(
-        "| {title} | {preset} {size} | {levels} | {cpu:.2} | {slower} | {peak:.0} | {larger} | {met} |"
+        "| {title} | {preset} {size} | {levels} | {cpu:.2} | {slower} | {counted} | {more} | {peak:.0} \
+         | {larger} | {met} |"
     )
 }
 
@@ -112,20 +138,23 @@ mod tests {
 
     #[test]
     fn a_row_compares_itself_with_the_one_before() {
-        let usage = |cpu, peak| Usage { cpu, wall: 0.0, peak };
-        let ended = |cpu, peak| Ended { usage: usage(cpu, peak), status: Some(0) };
+        let measured = |cpu, peak, instructions| {
+            let usage = Usage { cpu, wall: 0.0, peak };
+            Measured { ended: Ended { usage, status: Some(0) }, instructions }
+        };
         let lists = &SERIES[1];
+        let first = measured(1.0, 100.0, Some(3e9));
         assert_eq!(
-            row(lists, 125_000, None, ended(1.0, 100.0), true),
-            "| lists | list-append 125k | every level | 1.00 |  | 100 |  |  |"
+            row(lists, 125_000, None, first, true),
+            "| lists | list-append 125k | every level | 1.00 |  | 3.00 |  | 100 |  |  |"
         );
         assert_eq!(
-            row(lists, 250_000, Some(usage(1.0, 100.0)), ended(2.05, 190.0), true),
-            "| lists | list-append 250k | every level | 2.05 | 2.05 | 190 | 1.90 | yes |"
+            row(lists, 250_000, Some(first), measured(2.05, 190.0, Some(6.03e9)), true),
+            "| lists | list-append 250k | every level | 2.05 | 2.05 | 6.03 | 2.01 | 190 | 1.90 | yes |"
         );
         assert_eq!(
-            row(lists, 250_000, Some(usage(1.0, 100.0)), ended(2.0, 220.0), true),
-            "| lists | list-append 250k | every level | 2.00 | 2.00 | 220 | 2.20 | no |"
+            row(lists, 250_000, Some(first), measured(2.0, 220.0, None), true),
+            "| lists | list-append 250k | every level | 2.00 | 2.00 |  |  | 220 | 2.20 | no |"
         );
     }
 }
