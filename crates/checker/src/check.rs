@@ -282,6 +282,22 @@ impl<'a> Check<'a> {
         })
     }
 
+    /// Without conditions, what a search found against serializability it finds against
+    /// repeatable reads too.
+    fn same_as_serializable(&self, level: Level) -> Option<Verdict> {
+        if level != Level::RepeatableRead || self.history.has_predicates() {
+            return None;
+        }
+        let is_same = |verdict: &Verdict| match verdict {
+            Verdict::Violated(violated) => {
+                violated.settled_by.is_none() && violated.proof.is_some()
+            }
+            _ => false,
+        };
+        let known = self.verdicts.iter().find(|known| known.0 == Level::Serializable)?;
+        is_same(&known.1).then(|| known.1.clone())
+    }
+
     /// What is neither read nor write.
     fn calls(&self) -> Option<Unknown> {
         let kinds = self.history.op_kinds();
@@ -310,7 +326,9 @@ impl<'a> Check<'a> {
         if let Some(verdict) = self.violated_weaker(level).filter(|it| !shows || tells(it)) {
             return verdict;
         }
-        if let Some(verdict) = self.satisfied_stronger(level) {
+        if let Some(verdict) =
+            self.satisfied_stronger(level).or_else(|| self.same_as_serializable(level))
+        {
             return verdict;
         }
         if level == Level::Linearizable
