@@ -19,9 +19,7 @@ use super::model::{Events, Model, Node, Protected};
 use crate::anomaly::{Cases, Evidence};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason};
-use isolde_history::{
-    ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
-};
+use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId};
 use std::collections::BinaryHeap;
 
 /// Larger histories have no plain argument.
@@ -259,13 +257,7 @@ impl<'a> Facts<'a> {
 
     fn versions(&mut self, options: Options) {
         for step in self.index.steps() {
-            let is_used = match step.evidence {
-                VersionEvidence::ListRead(_) | VersionEvidence::NotInList(_) => {
-                    options.sources.lists
-                }
-                VersionEvidence::Given => options.sources.given,
-            };
-            if is_used {
+            if options.sources.show(step) {
                 self.shown.push(Order {
                     key: step.key,
                     first: step.before,
