@@ -37,6 +37,23 @@ impl History {
         History { columns }
     }
 
+    /// The same history in which these transactions never happened: they aborted, and nobody
+    /// saw what they would have written. Where they wrote stand reads that were never
+    /// answered, so that all others keep their ids.
+    #[must_use]
+    pub fn without_effects_of(mut self, txns: &[TxnId]) -> History {
+        for &txn in txns {
+            for op in self.ops_of(txn) {
+                if self.columns.kinds[op.index()].is_write() {
+                    self.columns.kinds[op.index()] = OpKind::Read;
+                    self.columns.op_values[op.index()] = Value::UNKNOWN;
+                }
+            }
+            self.columns.outcomes[txn.index()] = Outcome::Aborted;
+        }
+        self
+    }
+
     /// Lets a list read end with the new elements of the reader's own appends, if it ended
     /// with the old ones.
     fn rename_own(&self, columns: &mut Columns, txn: TxnId, read: OpId) {
@@ -77,7 +94,16 @@ fn new_element(values: &mut Values, append: OpId) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::format::{parse_text, to_text};
-    use crate::{OpId, Outcome, TxnId};
+    use crate::{Index, KeyId, Misread, MisreadKind, OpId, Outcome, TxnId};
+
+    #[test]
+    fn nobody_can_have_seen_what_never_happened() {
+        let text = "A: w(x,1) a(l,1) r(l,[1]) unknown\nB: r(x,1)\n";
+        let history = parse_text(text).expect("a history").without_effects_of(&[TxnId(0)]);
+        let misreads = Index::new(&history).misreads().to_vec();
+        let read = OpId(3);
+        assert_eq!(misreads, [Misread { read, key: KeyId(0), kind: MisreadKind::ThinAir }]);
+    }
 
     #[test]
     fn an_append_taken_alone_is_seen_by_its_own_reader() {

@@ -19,9 +19,7 @@ use super::model::{Events, Model, Node, Protected};
 use crate::anomaly::{Cases, Evidence};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason};
-use isolde_history::{
-    ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, VersionEvidence,
-};
+use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId};
 use std::collections::BinaryHeap;
 
 /// Larger histories have no plain argument.
@@ -172,7 +170,8 @@ impl<'a> Facts<'a> {
 
     fn sessions_and_times(&mut self, history: &History, options: Options) {
         let (model, counted) = (self.model, self.counted(history));
-        for (place, &later) in counted.iter().enumerate().filter(|_| model.session) {
+        let keeps_sessions = model.session && options.sources.session;
+        for (place, &later) in counted.iter().enumerate().filter(|_| keeps_sessions) {
             let session = history.session_of(later);
             let before = counted[..place].iter().filter(|&&txn| history.session_of(txn) == session);
             for &earlier in before {
@@ -180,7 +179,7 @@ impl<'a> Facts<'a> {
                 self.add(model.commit(earlier), model.begin(later), edge, (3, false));
             }
         }
-        for rule in model.real_time {
+        for rule in model.real_time.iter().filter(|_| options.sources.real_time) {
             for (&before, &after) in
                 counted.iter().flat_map(|one| counted.iter().map(move |other| (one, other)))
             {
@@ -259,13 +258,7 @@ impl<'a> Facts<'a> {
 
     fn versions(&mut self, options: Options) {
         for step in self.index.steps() {
-            let is_used = match step.evidence {
-                VersionEvidence::ListRead(_) | VersionEvidence::NotInList(_) => {
-                    options.sources.lists
-                }
-                VersionEvidence::Given => options.sources.given,
-            };
-            if is_used {
+            if options.sources.show(step) {
                 self.shown.push(Order {
                     key: step.key,
                     first: step.before,

@@ -3,18 +3,16 @@
 //!
 //! A *slot* is one version: a key and a counted transaction that writes it. Slots of a
 //! key lie together, in the order of their writers' ids. A *link* between two slots of
-//! a key says that the first was installed before the second: the second's writer read
-//! the first (read-modify-write [MTC, Cobra]), a list shows it [Elle], or the database
-//! said so [Emme, King Cobra]. A key whose links form one path through all its slots is
-//! *settled*: nothing about it is left to find out.
+//! a key says that the first was installed before the second. Which sources of order show
+//! links, and what they are, is told in `sources`: `read_modify_write`, `lists`, `given`.
+//! A key whose links form one path through all its slots is *settled*: nothing about it is
+//! left to find out.
 
 use super::conditions::Conditions;
 use super::model::{Model, Protected};
-use super::sources::Sources;
+use super::sources::{ReadModifyWrites, Sources};
 use hashbrown::HashSet;
-use isolde_history::{
-    ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, VersionEvidence,
-};
+use isolde_history::{ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId};
 use std::ops::Range;
 
 /// A version, as its place among the writers of all keys.
@@ -246,29 +244,8 @@ impl<'a> Versions<'a> {
     }
 
     fn find_links(&mut self, model: &Model, sources: Sources) {
-        self.initial_rewriter = vec![None; self.history.key_count()];
-        self.reads_interleaved().for_each(|read| self.link_rewriter(model, sources, read));
-        let steps = self.index.steps();
-        if !steps.is_empty() {
-            self.next_steps = vec![BY_READ; self.next.len()];
-        }
-        // One step often begins where the last one ended.
-        let mut last = None;
-        for (place, step) in steps.iter().enumerate() {
-            let used = match step.evidence {
-                VersionEvidence::ListRead(_) | VersionEvidence::NotInList(_) => sources.lists,
-                VersionEvidence::Given => sources.given,
-            };
-            let before = match last {
-                Some((key, txn, slot)) if (key, txn) == (step.key, step.before) => slot,
-                _ => self.slot(step.key, step.before),
-            };
-            let after = self.slot(step.key, step.after);
-            last = Some((step.key, step.after, after));
-            if let (true, (Some(before), Some(after))) = (used, (before, after)) {
-                self.link(Link { before, after, shown_by: ShownBy::Step(place as u32) });
-            }
-        }
+        ReadModifyWrites { model, links: sources.read_modify_write }.find(self);
+        self.find_steps(sources);
         self.more_links.sort_unstable_by_key(|link| (link.before, link.after));
         self.more_links.dedup_by_key(|link| (link.before, link.after));
         if !self.more_links.is_empty() {
@@ -279,43 +256,29 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// A transaction that reads a version and writes the key installs a later one.
-    fn link_rewriter(&mut self, model: &Model, sources: Sources, read: ReadId) {
-        let seen = self.seen[read.0 as usize];
-        let reader = self.readers[read.0 as usize];
-        let key = self.index.read(read).key;
-        if seen == NO_SLOT || !self.index.writes(reader, key) {
-            return;
+    /// Links that lists show and that the database told.
+    fn find_steps(&mut self, sources: Sources) {
+        let steps = self.index.steps();
+        if !steps.is_empty() {
+            self.next_steps = vec![BY_READ; self.next.len()];
         }
-        let own = self.slot(key, reader).expect("it writes the key");
-        if seen == INITIAL_SLOT {
-            match self.initial_rewriter[key.index()] {
-                Some(first) if self.readers[first.0 as usize] != reader => {
-                    self.diverge(model, first, read);
-                }
-                Some(_) => {}
-                None => self.initial_rewriter[key.index()] = Some(read),
+        // One step often begins where the last one ended.
+        let mut last = None;
+        for (place, step) in steps.iter().enumerate() {
+            let before = match last {
+                Some((key, txn, slot)) if (key, txn) == (step.key, step.before) => slot,
+                _ => self.slot(step.key, step.before),
+            };
+            let after = self.slot(step.key, step.after);
+            last = Some((step.key, step.after, after));
+            if let (true, (Some(before), Some(after))) = (sources.show(step), (before, after)) {
+                self.link(Link { before, after, shown_by: ShownBy::Step(place as u32) });
             }
-            return;
-        }
-        if !sources.read_modify_write {
-            return;
-        }
-        if let Some(ShownBy::Read(first)) = self.read_link(seen)
-            && self.readers[first.0 as usize] != reader
-        {
-            self.diverge(model, first, read);
-        }
-        self.link(Link { before: seen, after: own, shown_by: ShownBy::Read(read) });
-    }
-
-    fn diverge(&mut self, model: &Model, first: ReadId, second: ReadId) {
-        if model.forbids_divergence() {
-            self.divergences.push(Divergence { first, second });
         }
     }
 
-    fn link(&mut self, link: Link) {
+    /// Notes that one slot is known to follow another.
+    pub(super) fn link(&mut self, link: Link) {
         let next = &mut self.next[link.before as usize];
         if *next == link.after {
             return;
@@ -332,7 +295,7 @@ impl<'a> Versions<'a> {
     }
 
     /// The read that shows the link in `next`, if a read shows it.
-    fn read_link(&self, slot: Slot) -> Option<ShownBy> {
+    pub(super) fn read_link(&self, slot: Slot) -> Option<ShownBy> {
         let next = self.next[slot as usize];
         if next == NO_SLOT {
             return None;

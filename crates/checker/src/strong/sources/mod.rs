@@ -1,12 +1,15 @@
 //! Sources of order: what is known about the graph of events before anything is
 //! derived. Each file is one source and gives its edges with their evidence.
 //!
-//! Read-modify-writes, lists and orders given by a database are sources of version
-//! order, found by [`Versions`](super::versions::Versions); `version_order` turns them
-//! into edges.
+//! `read_modify_write`, `lists` and `given` are sources of version order. What they show
+//! is noted as links in [`Versions`](super::versions::Versions), where several may show the
+//! same; `version_order` turns the links into edges.
 
 mod conditions;
+mod given;
 mod initial;
+mod lists;
+mod read_modify_write;
 mod reads_from;
 mod real_time;
 mod session;
@@ -14,6 +17,7 @@ mod version_order;
 
 pub(super) use conditions::ByCondition;
 pub(super) use initial::Initial;
+pub(super) use read_modify_write::ReadModifyWrites;
 pub(super) use reads_from::ReadsFrom;
 pub(super) use real_time::RealTimeOrder;
 pub(super) use session::SessionOrder;
@@ -23,7 +27,7 @@ use super::graph::{Edges, Why};
 use super::model::{Model, Node};
 use super::versions::Versions;
 use hashbrown::HashSet;
-use isolde_history::Time;
+use isolde_history::{Time, VersionStep};
 
 /// Everything that is known about the events of one level.
 pub(super) struct Known<'a> {
@@ -88,12 +92,14 @@ impl Edges for Known<'_> {
     }
 }
 
-/// Which sources of version order are used.
+/// Which sources of order are used.
 ///
 /// Without read-modify-writes the same is found, later and at greater cost. Lists and
 /// given orders are part of what a level means: without them another question is
-/// answered, as if registers had been written blindly.
+/// answered, as if registers had been written blindly. Session order and real time are part
+/// of what some levels mean, which can then be refuted and not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Sources {
     /// A transaction that reads a version and writes the key installs the next one.
     pub read_modify_write: bool,
@@ -101,9 +107,25 @@ pub struct Sources {
     pub lists: bool,
     /// Version orders that came with the history.
     pub given: bool,
+    /// A session's transactions run one after another; a guess where a level does not say so.
+    pub session: bool,
+    /// What completed before something else was invoked precedes it; likewise a guess.
+    pub real_time: bool,
 }
 
 impl Sources {
     /// All of them.
-    pub const ALL: Sources = Sources { read_modify_write: true, lists: true, given: true };
+    pub const ALL: Sources = Sources {
+        read_modify_write: true,
+        lists: true,
+        given: true,
+        session: true,
+        real_time: true,
+    };
+
+    /// Whether a source that is used shows a step of a version order.
+    #[inline]
+    pub(super) fn show(self, step: &VersionStep) -> bool {
+        (self.lists && lists::show(step)) || (self.given && given::show(step))
+    }
 }
