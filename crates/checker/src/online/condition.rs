@@ -5,7 +5,7 @@
 //!
 //! **Method.** The rows that are listed are cells like others. One more cell, of no item,
 //! has the condition: each item that has a version which meets it, and is not listed, is
-//! judged as if it were read by itself. For the certifier a transaction remembers its
+//! judged as if it were read by itself; `meeting.rs` knows which these are. For the certifier a transaction remembers its
 //! conditions: who first made an item meet one after the snapshot replaced what was read.
 //!
 //! A content that is no integer neither meets a condition nor fails to: nothing is said
@@ -14,7 +14,7 @@
 use super::finding::DependencyKind;
 use super::profile::Certifier;
 use super::reads::{Reading, Shared};
-use super::tables::{Fate, Item, NONE, Version};
+use super::tables::{Fate, NONE, Version};
 use super::trace::{ALWAYS, Cell, Content, Interval, Time};
 use super::verifier::Verifier;
 use std::collections::BTreeMap;
@@ -95,15 +95,17 @@ impl Verifier {
         listed: &[Cell],
         (snapshot, shared): (Interval, Shared),
     ) {
-        if self.tables.items.len() > ITEMS_MAX {
-            self.counters.unchecked += 1;
+        let Some(items) = self.tables.items_meeting(condition, ITEMS_MAX) else {
+            self.counters.unchecked.too_many += 1;
             return;
-        }
-        for item in 0..self.tables.items.len() as u32 {
-            let Item { newest, row } = self.tables.items[item as usize];
-            if newest == NONE || listed.iter().any(|cell| cell.item == item) {
+        };
+        let mut listed: Vec<u32> = listed.iter().map(|cell| cell.item).collect();
+        listed.sort_unstable();
+        for item in items {
+            if listed.binary_search(&item).is_ok() {
                 continue;
             }
+            let row = self.tables.items[item as usize].row;
             let cell = Cell { item, row, content: Content::unlisted(condition) };
             let scan = self.scan(reading, &cell, snapshot, shared);
             if scan.own != NONE {
@@ -112,26 +114,13 @@ impl Verifier {
                 {
                     self.report_own_write_missed(reading, cell, scan.own);
                 }
-            } else if scan.matches == 0 && self.may_meet(item, condition) {
+            } else if scan.matches == 0 {
                 self.reject(reading, cell, snapshot, &scan);
             }
         }
         if self.profile.certifier != Certifier::None && shared == Shared::Txn {
             self.conditions.open.push((reading.txn, condition));
         }
-    }
-
-    /// Whether any version of an item meets a condition.
-    fn may_meet(&self, item: u32, condition: Condition) -> bool {
-        let mut place = self.tables.items[item as usize].newest;
-        while place != NONE {
-            let version = &self.tables.versions[place];
-            if condition.holds(version.content) == Some(true) {
-                return true;
-            }
-            place = version.older;
-        }
-        false
     }
 
     /// Adds what follows from the conditions that others have read by, and a committed
@@ -149,11 +138,9 @@ impl Verifier {
         }
         let conditions = self.conditions.take_open(txn);
         let Some(snapshot) = self.tables.txns[txn].snapshot else { return };
-        if self.tables.items.len() <= ITEMS_MAX {
-            for &condition in &conditions {
-                for item in 0..self.tables.items.len() as u32 {
-                    self.certify_condition((txn, snapshot), condition, item);
-                }
+        for &condition in &conditions {
+            for item in self.tables.items_meeting(condition, ITEMS_MAX).unwrap_or_default() {
+                self.certify_condition((txn, snapshot), condition, item);
             }
         }
         if !conditions.is_empty() {

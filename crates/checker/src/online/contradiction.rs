@@ -148,7 +148,7 @@ impl Verifier {
                     self.suspects.pending.push(Pending { read, write, seen, invoked });
                 } else {
                     // It came too late, or has no time.
-                    self.counters.unchecked += 1;
+                    self.counters.unchecked.unplaced += 1;
                 }
             }
         }

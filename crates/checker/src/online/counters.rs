@@ -54,9 +54,8 @@ pub struct Counters {
     pub read_write: Dependencies,
     /// Cells of reads that the profile promises nothing about.
     pub unpromised: u64,
-    /// Cells of reads that could not be checked: what was there before everything is not
-    /// known, or events are missing, or the item was forgotten.
-    pub unchecked: u64,
+    /// Cells of reads that could not be checked; see [`Unchecked`].
+    pub unchecked: Unchecked,
     /// Events that contradict their transaction or the order of times; see
     /// [`Disorder`].
     pub disorder: Disorder,
@@ -87,6 +86,28 @@ pub struct Counters {
     pub watermark: Time,
     /// Everything older is settled and was given up.
     pub horizon: Time,
+}
+
+/// Cells of reads that could not be checked, by what was in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unchecked {
+    /// Events of a client were missing, which may have written what was read.
+    pub events_missing: u64,
+    /// The trace does not tell what was read.
+    pub untold: u64,
+    /// It was the first that was known of the item, and is taken for what was there.
+    pub first: u64,
+    /// When it was read or written is not known.
+    pub unplaced: u64,
+    /// Reads by condition: too many versions meet it.
+    pub too_many: u64,
+}
+
+impl Unchecked {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.events_missing + self.untold + self.first + self.unplaced + self.too_many
+    }
 }
 
 /// Traces that are not as they should be. They are counted, and used as far as possible.

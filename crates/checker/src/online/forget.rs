@@ -15,6 +15,8 @@ use super::verifier::Verifier;
 /// Versions that are remembered after they were given up, so that a read of one of them
 /// can be called by its name.
 const GRAVEYARD_MAX: usize = 1 << 12;
+/// Lists of versions that are gone through whenever one of them may be given up.
+const SHORT: u32 = 8;
 
 impl Verifier {
     /// Moves the horizon and gives up what lies before it.
@@ -88,7 +90,13 @@ impl Verifier {
             let (next, item) = (version.next_of_txn, version.item);
             version.txn = NONE;
             version.next_of_txn = NONE;
-            self.prune(item);
+            let item = &mut self.tables.items[item as usize];
+            item.released += 1;
+            // A long list is gone through when that may halve it, and not for each version.
+            if item.kept <= SHORT || item.released >= item.kept / 2 {
+                let item = version.item;
+                self.prune(item);
+            }
             place = next;
         }
         self.tables.txns.give_back(txn);
@@ -117,37 +125,49 @@ impl Verifier {
 
     /// Gives up versions of an item that nobody who is still to come can see.
     fn prune(&mut self, item: u32) {
-        let horizon = self.horizon;
         let mut pivot = super::trace::ALWAYS;
         let mut place = self.tables.items[item as usize].newest;
         while place != NONE {
+            self.counters.looked_at += 1;
             let version = &self.tables.versions[place];
-            if version.fate == Fate::Committed && version.commit.completed < horizon {
+            if version.fate == Fate::Committed && version.commit.completed < self.horizon {
                 pivot = pivot.max(version.commit.invoked);
             }
             place = version.older;
         }
+        let mut given_up = Vec::new();
         let mut newer = NONE;
         place = self.tables.items[item as usize].newest;
         while place != NONE {
-            let version = &self.tables.versions[place];
-            let (older, txn) = (version.older, version.txn);
-            let is_shown_replaced = version.successor != NONE
-                && self.tables.versions[version.successor].commit.completed < horizon;
-            let is_useless = match version.fate {
-                Fate::Committed | Fate::Lost => {
-                    version.commit.completed < pivot || is_shown_replaced
-                }
-                Fate::Aborted | Fate::Intermediate => true,
-                Fate::Pending => false,
-            };
-            if txn == NONE && is_useless {
+            let older = self.tables.versions[place].older;
+            if self.is_useless(place, pivot) {
                 self.unlink_version(item, newer, place);
+                given_up.push(place);
             } else {
                 newer = place;
             }
             place = older;
         }
+        self.tables.items[item as usize].released = 0;
+        if !given_up.is_empty() {
+            self.give_back_versions(item, given_up);
+        }
+    }
+
+    /// Whether nobody can see a version if all that was committed before the horizon and before
+    /// this pivot is replaced.
+    fn is_useless(&self, place: u32, pivot: Time) -> bool {
+        let version = &self.tables.versions[place];
+        let is_shown_replaced = version.successor != NONE
+            && self.tables.versions[version.successor].commit.completed < self.horizon;
+        version.txn == NONE
+            && match version.fate {
+                Fate::Committed | Fate::Lost => {
+                    version.commit.completed < pivot || is_shown_replaced
+                }
+                Fate::Aborted | Fate::Intermediate => true,
+                Fate::Pending => false,
+            }
     }
 
     /// Takes a version out of its item's list, after `newer`.
@@ -158,14 +178,8 @@ impl Verifier {
         } else {
             self.tables.versions[newer].older = older;
         }
-        let mut other = self.tables.items[item as usize].newest;
-        while other != NONE {
-            let version = &mut self.tables.versions[other];
-            if version.successor == place {
-                version.successor = NONE;
-            }
-            other = version.older;
-        }
+        self.tables.items[item as usize].kept -= 1;
+        self.tables.meeting.forget(self.tables.versions[place].content, item);
         if self.profile.certifier != Certifier::None {
             let mut note = self.tables.versions[place].readers;
             while note != NONE {
@@ -177,7 +191,22 @@ impl Verifier {
             self.graveyard.pop_front();
         }
         self.graveyard.push_back(self.tables.versions[place]);
-        self.tables.versions.give_back(place);
+    }
+
+    /// Gives back versions that are in no list any more, and are nobody's successors.
+    fn give_back_versions(&mut self, item: u32, mut given_up: Vec<u32>) {
+        given_up.sort_unstable();
+        let mut place = self.tables.items[item as usize].newest;
+        while place != NONE {
+            let version = &mut self.tables.versions[place];
+            if version.successor != NONE && given_up.binary_search(&version.successor).is_ok() {
+                version.successor = NONE;
+            }
+            place = version.older;
+        }
+        for place in given_up {
+            self.tables.versions.give_back(place);
+        }
     }
 
     /// Narrows where a commit lies. One without an answer that is known to have been over

@@ -9,7 +9,8 @@
 //! no future cycle and is given back [Li et al., ICDE 2024, Definition 4, Theorem 5].
 
 use super::finding::DependencyKind;
-use super::tables::{NONE, Slab, Txn};
+use super::slab::Slab;
+use super::tables::{NONE, Txn};
 
 /// A transaction's place in the graph.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ impl Verifier {
     /// A read that no version explains: reported, unless versions may be missing.
     pub(super) fn reject(&mut self, reading: Reading, cell: Cell, snapshot: Interval, scan: &Scan) {
         if self.is_blind() {
-            self.counters.unchecked += 1;
+            self.counters.unchecked.events_missing += 1;
             return;
         }
         if cell.content.condition().is_some() {

@@ -13,9 +13,9 @@
 //! | `profile.rs` | which mechanisms there are, and their text |
 //! | `pipeline.rs` | buffers for each client, merged up to a watermark |
 //! | `verifier.rs` | takes events, lets them wait until they can be judged, forgets what is settled |
-//! | `tables.rs` | what is remembered |
+//! | `tables.rs`, `slab.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
-//! | `condition.rs` | what reads by condition say about rows that they do not list |
+//! | `condition.rs`, `meeting.rs` | what reads by condition say about rows that they do not list |
 //! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs` | mutual exclusion, first updater wins |
@@ -36,6 +36,7 @@ mod finding;
 mod forget;
 mod from_history;
 mod graph;
+mod meeting;
 mod misread;
 mod pipeline;
 mod profile;
@@ -43,6 +44,7 @@ mod reads;
 mod relations;
 mod rounds;
 mod rows;
+mod slab;
 mod tables;
 mod trace;
 mod verifier;
@@ -50,7 +52,7 @@ mod verifier;
 pub use catalogue::{Catalogue, Key, Place};
 pub use condition::Condition;
 pub use contradiction::Contradiction;
-pub use counters::{Counters, Dependencies, Disorder};
+pub use counters::{Counters, Dependencies, Disorder, Unchecked};
 pub use finding::{
     Candidate, Dependency, DependencyKind, Finding, Mechanism, NAMES, Name, Role, Step,
 };

@@ -65,7 +65,7 @@ impl Verifier {
         }
         for cell in cells {
             if cell.content == Content::UNKNOWN {
-                self.counters.unchecked += 1;
+                self.counters.unchecked.untold += 1;
                 continue;
             }
             self.counters.cells_read += 1;
@@ -134,7 +134,7 @@ impl Verifier {
             return snapshot;
         }
         if self.is_blind() {
-            self.counters.unchecked += 1;
+            self.counters.unchecked.events_missing += 1;
             return snapshot;
         }
         if as_of_write.is_some() {
@@ -302,8 +302,9 @@ impl Verifier {
         let version = &mut self.tables.versions[seen];
         if version.content == Content::UNKNOWN {
             version.content = cell.content;
+            self.tables.meeting.note(cell.content, cell.item);
             if version.is_initial() {
-                self.counters.unchecked += 1;
+                self.counters.unchecked.first += 1;
             }
         }
         let mut narrowed = snapshot;

@@ -6,7 +6,8 @@
 //! What was seen hides what it replaced from the same snapshot; of what was missed no
 //! other version is seen.
 
-use super::tables::{NONE, Slab};
+use super::slab::Slab;
+use super::tables::NONE;
 use super::trace::ClientId;
 use super::verifier::Verifier;
 

@@ -6,57 +6,12 @@
 //! follows what is kept and not what has passed.
 
 use super::finding::{Role, Step};
+use super::meeting::Meeting;
+use super::slab::Slab;
 use super::trace::{ALWAYS, Cell, ClientId, Content, EventKind, Interval, NEVER, Time};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// A table whose slots are used again.
-pub(super) struct Slab<T> {
-    slots: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T> Slab<T> {
-    pub(super) const fn new() -> Slab<T> {
-        Slab { slots: Vec::new(), free: Vec::new() }
-    }
-
-    #[inline]
-    pub(super) fn insert(&mut self, value: T) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = value;
-            return slot;
-        }
-        self.slots.push(value);
-        self.slots.len() as u32 - 1
-    }
-
-    #[inline]
-    pub(super) fn give_back(&mut self, slot: u32) {
-        self.free.push(slot);
-    }
-
-    /// Slots in use.
-    pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-}
-
-impl<T> std::ops::Index<u32> for Slab<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, slot: u32) -> &T {
-        &self.slots[slot as usize]
-    }
-}
-
-impl<T> std::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
-    fn index_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.slots[slot as usize]
-    }
-}
 
 /// How far a transaction has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,6 +270,7 @@ pub(super) struct Tables {
     /// Who uses each row.
     pub(super) rows: Vec<Row>,
     pub(super) items_known: u64,
+    pub(super) meeting: Meeting,
     unwritten: Content,
 }
 
@@ -323,6 +279,14 @@ pub(super) struct Tables {
 pub(super) struct Item {
     pub(super) newest: u32,
     pub(super) row: u32,
+    /// Versions in its list.
+    pub(super) kept: u32,
+    /// Those of transactions that were given back since it was last looked for what to give up.
+    pub(super) released: u32,
+}
+
+impl Item {
+    const UNKNOWN: Item = Item { newest: NONE, row: NONE, kept: 0, released: 0 };
 }
 
 impl Tables {
@@ -335,6 +299,7 @@ impl Tables {
             items: Vec::new(),
             rows: Vec::new(),
             items_known: 0,
+            meeting: Meeting::default(),
             unwritten,
         }
     }
@@ -353,10 +318,11 @@ impl Tables {
     pub(super) fn make_known(&mut self, cell: &Cell, content: Content) -> u32 {
         let place = cell.item as usize;
         if self.items.len() <= place {
-            self.items.resize(place + 1, Item { newest: NONE, row: NONE });
+            self.items.resize(place + 1, Item::UNKNOWN);
         }
         let newest = self.versions.insert(Version::initial(cell.item, content));
-        self.items[place] = Item { newest, row: cell.row };
+        self.meeting.note(content, cell.item);
+        self.items[place] = Item { newest, row: cell.row, kept: 1, released: 0 };
         self.items_known += 1;
         newest
     }
@@ -366,7 +332,8 @@ impl Tables {
         let older = self.newest(cell);
         let own = &mut self.txns[txn];
         let mut place = if own.versions == NONE { NONE } else { older };
-        while place != NONE {
+        // What is settled is none of its own, nor is anything older.
+        while place != NONE && self.versions[place].settled == NEVER {
             let version = &mut self.versions[place];
             if version.txn == txn && version.fate == Fate::Pending {
                 version.fate = Fate::Intermediate;
@@ -390,9 +357,17 @@ impl Tables {
             fate: Fate::Pending,
             settled: NEVER,
         };
+        self.txns[txn].versions = self.add(version);
+    }
+
+    /// Adds a version to its item's list, as the newest.
+    pub(super) fn add(&mut self, version: Version) -> u32 {
         let slot = self.versions.insert(version);
-        own.versions = slot;
-        self.items[cell.item as usize].newest = slot;
+        self.meeting.note(version.content, version.item);
+        let item = &mut self.items[version.item as usize];
+        item.newest = slot;
+        item.kept += 1;
+        slot
     }
 
     /// Notes that `txn` uses a row; one use holds the strongest mode and the first

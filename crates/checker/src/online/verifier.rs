@@ -19,7 +19,8 @@ use super::graph::Graph;
 use super::profile::{Profile, Reads};
 use super::reads::Reading;
 use super::relations::Relations;
-use super::tables::{Fate, NONE, Slab, Stage, State, Tables, Txn, Version};
+use super::slab::Slab;
+use super::tables::{Fate, NONE, Stage, State, Tables, Txn, Version};
 use super::trace::{
     ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };
@@ -334,7 +335,7 @@ impl Verifier {
             EventKind::Begin => {}
             EventKind::Read | EventKind::LockingRead => {
                 self.counters.operations += 1;
-                self.counters.unchecked += cells.len() as u64;
+                self.counters.unchecked.unplaced += cells.len() as u64;
             }
             EventKind::Write => {
                 self.counters.operations += 1;
@@ -432,8 +433,7 @@ impl Verifier {
                 settled: NEVER,
                 ..Version::initial(cell.item, cell.content)
             };
-            let slot = self.tables.versions.insert(version);
-            self.tables.items[cell.item as usize].newest = slot;
+            self.tables.add(version);
         }
     }
 

@@ -152,7 +152,7 @@ impl Status {
 
     /// Everything that traces had wrong, or that was not judged.
     fn troubles(&self) -> Vec<(&'static str, u64)> {
-        let disorder = &self.counters.disorder;
+        let Counters { disorder, unchecked, .. } = &self.counters;
         let all = [
             ("clocks set back", disorder.backwards),
             ("events without a time since then", disorder.unplaced),
@@ -165,7 +165,11 @@ impl Status {
             ("streams with messages that cannot be read", self.malformed),
             ("connections turned away", self.refused),
             ("stalled clients", self.stalled.len() as u64),
-            ("reads not checked", self.counters.unchecked),
+            ("reads not checked, events of a client were missing", unchecked.events_missing),
+            ("reads not checked, what they saw is not told", unchecked.untold),
+            ("reads not checked, the first that was known of their row", unchecked.first),
+            ("reads not checked, of unknown time", unchecked.unplaced),
+            ("reads by condition not checked, too many rows meet it", unchecked.too_many),
             ("answers that tell no version", self.untold),
             ("cells of rows that the memory has no room for", self.unseen),
             ("violations not kept", self.counters.findings_dropped),
@@ -425,13 +429,14 @@ mod tests {
         let mut status = Status { title: "x".into(), seconds: 2.0, ..Status::default() };
         status.counters.operations = 10;
         status.counters.committed = 4;
-        status.counters.unchecked = 3;
+        status.counters.unchecked.untold = 3;
         let clean = "2 s: 4 committed, 10 operations (0/s), 0 ms behind, 0.00 % uncertain, 0 MB, 0 clients; no violations";
         assert_eq!(status.to_line(), clean);
         status.violations.insert("stale-read", 2);
         assert!(status.to_line().ends_with("; 2 VIOLATIONS"));
         let block = status.to_block();
-        assert!(block.ends_with("  reads not checked: 3\n  violations: stale-read 2\n"), "{block}");
+        let end = "  reads not checked, what they saw is not told: 3\n  violations: stale-read 2\n";
+        assert!(block.ends_with(end), "{block}");
         let metrics = status.to_metrics();
         let line = "isolde_violations_total{name=\"stale-read\",mechanism=\"consistent-read\"} 2";
         assert!(metrics.lines().any(|known| known == line), "{metrics}");
