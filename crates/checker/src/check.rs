@@ -99,6 +99,9 @@ pub struct Check<'a> {
     deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
     is_one_way: bool,
+    /// The history without session order and times that were switched off; made when it is
+    /// asked for.
+    reduced: OnceLock<History>,
     /// The given serialization order, if it shows serializability; found when it is asked for.
     serial: OnceLock<Option<Vec<TxnId>>>,
 }
@@ -106,6 +109,10 @@ pub struct Check<'a> {
 /// From so many transactions on, parallel snapshot isolation is asked for only if
 /// snapshot isolation does not hold.
 const STRONGER_FIRST_TXNS: usize = 512;
+
+/// Why a level that nothing refuted stays open where a part of its meaning was left out.
+const WITHOUT_SESSIONS: &str = "session order, which is part of this level, was switched off";
+const WITHOUT_TIMES: &str = "real time, which is part of this level, was switched off";
 
 /// Why a level of one commit order stays open where lists are left out.
 const WITHOUT_LISTS: &str = "this level is decided only with the order that lists show";
@@ -159,6 +166,7 @@ impl<'a> Check<'a> {
             verdicts: Vec::new(),
             deciding: Vec::new(),
             is_one_way: false,
+            reduced: OnceLock::new(),
             serial: OnceLock::new(),
         }
     }
@@ -205,7 +213,8 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
-        let verdict = match self.decide_anew(level) {
+        let found = self.decide_anew(level);
+        let verdict = match self.within_sources(level, found) {
             // A level that others wait for is theirs to settle.
             Verdict::Unknown(Unknown::Unsupported(reason)) if self.deciding.len() == 1 => {
                 let unknown = Verdict::Unknown(Unknown::Unsupported(reason));
@@ -216,6 +225,45 @@ impl<'a> Check<'a> {
         self.deciding.pop();
         self.verdicts.push((level, verdict.clone()));
         verdict
+    }
+
+    /// What holds without a part of the level's meaning may not hold with it.
+    fn within_sources(&self, level: Level, verdict: Verdict) -> Verdict {
+        match (&verdict, self.switched_off(level)) {
+            (Verdict::Satisfied(_) | Verdict::Unknown(Unknown::Unsupported(_)), Some(reason)) => {
+                Verdict::Unknown(Unknown::Unsupported(reason.into()))
+            }
+            _ => verdict,
+        }
+    }
+
+    /// What a level means and was switched off.
+    fn switched_off(&self, level: Level) -> Option<&'static str> {
+        let sources = self.options.sources;
+        let is_linearizable = level == Level::Linearizable;
+        let has_sessions = |rule: &Rule| rule.level == level && rule.session_order;
+        let keeps_sessions =
+            is_linearizable || strong::keeps_sessions(level) || RULES.iter().any(has_sessions);
+        let needs_times = is_linearizable || strong::needs_times(level);
+        if !sources.session && keeps_sessions {
+            Some(WITHOUT_SESSIONS)
+        } else {
+            let is_timed = needs_times && self.history.has_times();
+            (!sources.real_time && is_timed).then_some(WITHOUT_TIMES)
+        }
+    }
+
+    /// The history for those who read session order and times from it.
+    fn ordered(&self) -> &History {
+        let sources = self.options.sources;
+        if sources.session && sources.real_time {
+            return self.history;
+        }
+        self.reduced.get_or_init(|| {
+            let history = self.history.taken_as(&[], &[]);
+            let history = if sources.session { history } else { history.without_sessions() };
+            if sources.real_time { history } else { history.without_times() }
+        })
     }
 
     /// What levels that can be decided say about one that cannot: a stronger one that holds, or
@@ -397,7 +445,7 @@ impl<'a> Check<'a> {
     /// as what it is for registers: strict serializability.
     fn linearizable(&mut self) -> Option<Verdict> {
         let reading = Reading { drift: self.options.clock_drift, ..Reading::default() };
-        let verdict = linearizable::decide(self.history, self.limits, reading)?;
+        let verdict = linearizable::decide(self.ordered(), self.limits, reading)?;
         let is_open = |reason: &Unknown| matches!(reason, Unknown::Unsupported(what) if what == linearizable::NOT_MERGED);
         let has_calls = self.history.op_kinds().contains(&OpKind::Call);
         match &verdict {
@@ -443,7 +491,7 @@ impl<'a> Check<'a> {
     }
 
     fn follow_in(&self, rule: &Rule, index: &Index) -> Verdict {
-        let facts = Facts::new(self.history, index, self.limits);
+        let facts = Facts::new(self.ordered(), index, self.limits);
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
@@ -475,7 +523,7 @@ impl<'a> Check<'a> {
 
     /// What the definition says, tried in all orders.
     fn by_all_orders(&self, level: Level) -> Reference {
-        reference::decide_with_drift(self.history, level, self.options.clock_drift)
+        reference::decide_with_drift(self.ordered(), level, self.options.clock_drift)
     }
 
     /// Levels without a rule: a violated weaker level settles them, and small
@@ -485,7 +533,7 @@ impl<'a> Check<'a> {
             return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
         }
         let weaker = level.weaker_than();
-        let facts = Facts::new(self.history, self.index, self.limits);
+        let facts = Facts::new(self.ordered(), self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every
         // weaker level would cost much and seldom settle this one.
         let violated = |rule: &&Rule| {

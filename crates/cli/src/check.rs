@@ -57,8 +57,9 @@ pub(crate) struct Arguments {
     /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
     clock_drift: Option<Duration>,
-    /// Do without this source of version order; may be given several times. Lists and given
-    /// orders are part of what levels mean: without them another question is answered
+    /// Do without this source of order; may be given several times. Lists and given orders are
+    /// part of what levels mean: without them another question is answered. Levels that session
+    /// order or real time are part of are then violated or unknown
     #[arg(long, value_enum, value_name = "SOURCE")]
     without: Vec<Source>,
     /// When to derive what follows from known orders: before the search, or when the search
@@ -96,6 +97,8 @@ pub(crate) enum Source {
     ReadModifyWrite,
     Lists,
     Given,
+    Session,
+    RealTime,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -131,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         && arguments.without.iter().any(|source| *source != Source::Given)
     {
         let message = "the definitions use all there is: expected --engine reference without \
-                       --without lists or read-modify-write";
+                       --without, or with --without given alone";
         return Err(Failure::Usage(message.into()));
     }
     refuse_forms_of_one(arguments)?;
@@ -220,7 +223,8 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
         let message = format!("--certificate needs the fast engine: {engine} proves nothing");
         return Err(Failure::Usage(message));
     }
-    if arguments.without.iter().any(|source| *source != Source::ReadModifyWrite) {
+    let changes_levels = |source: &Source| matches!(source, Source::Lists | Source::Given);
+    if arguments.without.iter().any(changes_levels) {
         let message = "--certificate proves what levels mean by themselves: expected it without \
                        --without lists or given";
         return Err(Failure::Usage(message.into()));
@@ -283,6 +287,8 @@ pub(crate) fn sources(without: &[Source]) -> Sources {
         read_modify_write: uses(Source::ReadModifyWrite),
         lists: uses(Source::Lists),
         given: uses(Source::Given),
+        session: uses(Source::Session),
+        real_time: uses(Source::RealTime),
     }
 }
 

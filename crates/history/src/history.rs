@@ -171,14 +171,6 @@ pub struct History {
 }
 
 impl History {
-    /// The same history without the version orders and snapshots that a database gave.
-    #[must_use]
-    pub fn without_version_orders(mut self) -> History {
-        self.columns.orders.versions = Vec::new();
-        self.columns.snapshots = SnapshotColumns::default();
-        self
-    }
-
     /// The table that resolves [`Value`]s.
     pub fn values(&self) -> &Values {
         &self.columns.values

@@ -170,7 +170,8 @@ impl<'a> Facts<'a> {
 
     fn sessions_and_times(&mut self, history: &History, options: Options) {
         let (model, counted) = (self.model, self.counted(history));
-        for (place, &later) in counted.iter().enumerate().filter(|_| model.session) {
+        let keeps_sessions = model.session && options.sources.session;
+        for (place, &later) in counted.iter().enumerate().filter(|_| keeps_sessions) {
             let session = history.session_of(later);
             let before = counted[..place].iter().filter(|&&txn| history.session_of(txn) == session);
             for &earlier in before {
@@ -178,7 +179,7 @@ impl<'a> Facts<'a> {
                 self.add(model.commit(earlier), model.begin(later), edge, (3, false));
             }
         }
-        for rule in model.real_time {
+        for rule in model.real_time.iter().filter(|_| options.sources.real_time) {
             for (&before, &after) in
                 counted.iter().flat_map(|one| counted.iter().map(move |other| (one, other)))
             {

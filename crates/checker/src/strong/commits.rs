@@ -136,8 +136,11 @@ impl<'a> Commits<'a> {
         let steps = VersionSteps(versions);
         let mut graph = Graph::new(model, txns, txns, &(&reads, &steps));
         graph.note_evidence(&(&reads, &steps));
-        let none = HashSet::new();
-        let session = SessionOrder { model, history, index, given_up: &none };
+        let mut given_up = HashSet::new();
+        if !options.sources.session {
+            given_up.extend(history.txns().map(|txn| model.begin(txn)));
+        }
+        let session = SessionOrder { model, history, index, given_up: &given_up };
         let version_order = VersionOrder { model, versions };
         let initial = Initial::new(model, versions, txns as Node);
         let nodes = txns + initial.node_count();
@@ -153,7 +156,8 @@ impl<'a> Commits<'a> {
         loop {
             (self.limits.observe)(Stage::Witness);
             let (certain, history) = (&self.graph, self.versions.history);
-            let order = match (Guess { certain, likely: &self.likely, history }).sorted() {
+            let sources = self.options.sources;
+            let order = match (Guess { certain, likely: &self.likely, history, sources }).sorted() {
                 Ok(order) => order,
                 Err(stuck) => return self.cyclic::<L>(&stuck),
             };

@@ -78,7 +78,7 @@ impl<'a> Decision<'a> {
         options: Options,
         limits: &'a Limits<'a>,
     ) -> Self {
-        Decision {
+        let mut decision = Decision {
             model,
             versions,
             repeated,
@@ -88,7 +88,16 @@ impl<'a> Decision<'a> {
             attempts: 0,
             first: Vec::new(),
             conflicts_max: None,
+        };
+        if !options.sources.session {
+            decision.give_up_all();
         }
+        decision
+    }
+
+    /// Whether session order is no guess.
+    fn keeps_sessions(&self) -> bool {
+        self.model.session && self.options.sources.session
     }
 
     /// The same, but not for long: what takes a long search stays unknown.
@@ -124,8 +133,12 @@ impl<'a> Decision<'a> {
 
     /// All that is known.
     fn known(&self) -> Known<'_> {
-        Known::without_times(self.model, self.versions, &self.given_up)
-            .with_times(self.options.clock_drift)
+        let known = Known::without_times(self.model, self.versions, &self.given_up);
+        if self.options.sources.real_time {
+            known.with_times(self.options.clock_drift)
+        } else {
+            known
+        }
     }
 
     /// The graph of these edges.
@@ -176,7 +189,7 @@ impl<'a> Decision<'a> {
             return graph.sorted();
         }
         if self.first.is_empty() {
-            self.first = guess(graph, self.history())?;
+            self.first = guess(graph, self.history(), self.options.sources)?;
         }
         Ok(self.first.clone())
     }
@@ -190,7 +203,8 @@ impl<'a> Decision<'a> {
     /// near at hand. It takes neither a solver nor a graph of points in time.
     fn by_times(&self) -> Option<Vec<Node>> {
         let history = self.history();
-        if !history.has_times() || history.orders().total.is_some() {
+        let is_timed = self.options.sources.real_time && history.has_times();
+        if !is_timed || history.orders().total.is_some() {
             return None;
         }
         let known = Known::without_times(self.model, self.versions, &self.given_up);
@@ -283,7 +297,7 @@ impl<'a> Decision<'a> {
         graph.note_evidence(&self.known());
         let graph = &graph;
         let core = Core::new(graph, stuck);
-        if !self.model.session && self.attempts > GIVING_UP_ONE_BY_ONE {
+        if !self.keeps_sessions() && self.attempts > GIVING_UP_ONE_BY_ONE {
             let in_session = |node: Node| {
                 let mut before = graph.before_why(node);
                 before.any(|(from, why)| why == Why::Session && core.joins(from, node))
@@ -297,7 +311,7 @@ impl<'a> Decision<'a> {
         let steps = short_cycle(graph, &core);
         let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
         let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
-        if !self.model.session && self.give_up(&proof) {
+        if !self.keeps_sessions() && self.give_up(&proof) {
             return Attempt::GaveUp;
         }
         (self.limits.observe)(Stage::Explain);
@@ -317,7 +331,7 @@ impl<'a> Decision<'a> {
             let premises = Premises { graph: &graph, clocks: None };
             ProofBuilder::new(self.model, self.versions, premises).of_search(refutation, asked)
         };
-        if !self.model.session && self.give_up(&proof) {
+        if !self.keeps_sessions() && self.give_up(&proof) {
             self.first.clone_from(order);
             return Attempt::GaveUp;
         }
@@ -334,7 +348,7 @@ impl<'a> Decision<'a> {
     /// No order of versions fits, and it is not known why: as a cycle if saturation finds
     /// one. A level without session order gives all of it up first.
     fn refuted_unproven(&mut self, mut graph: Graph) -> Attempt {
-        if !self.model.session && self.given_up.len() < self.history().txn_count() {
+        if !self.keeps_sessions() && self.given_up.len() < self.history().txn_count() {
             self.give_up_all();
             return Attempt::GaveUp;
         }

@@ -5,6 +5,7 @@
 
 use super::graph::Graph;
 use super::model::Node;
+use super::sources::Sources;
 use isolde_history::{History, TxnId};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -15,6 +16,7 @@ pub(super) struct Guess<'a> {
     pub(super) certain: &'a Graph,
     pub(super) likely: &'a Graph,
     pub(super) history: &'a History,
+    pub(super) sources: Sources,
 }
 
 impl Guess<'_> {
@@ -28,7 +30,7 @@ impl Guess<'_> {
             taken: vec![false; self.likely.node_count()],
             ready: BinaryHeap::new(),
             waiting: BTreeSet::new(),
-            timed: self.history.has_times(),
+            timed: self.is_timed(),
             came: 0,
         };
         taking.certain.resize(self.likely.node_count(), 0);
@@ -68,11 +70,18 @@ impl Guess<'_> {
             return i64::MAX;
         }
         let txn = TxnId(node);
-        if self.history.has_times() {
+        if self.is_timed() {
             return self.history.txn_times(txn).commit.completed;
+        }
+        if !self.sources.session {
+            return 0;
         }
         let session = self.history.session_range(self.history.session_of(txn));
         i64::from(node - session.start)
+    }
+
+    fn is_timed(&self) -> bool {
+        self.sources.real_time && self.history.has_times()
     }
 }
 

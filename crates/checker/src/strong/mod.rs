@@ -72,6 +72,11 @@ pub(crate) fn needs_times(level: Level) -> bool {
     Model::of(level).is_some_and(|model| !model.real_time.is_empty())
 }
 
+/// Whether session order is part of a level.
+pub(crate) fn keeps_sessions(level: Level) -> bool {
+    Model::of(level).is_some_and(|model| model.session)
+}
+
 /// Decides one of [`COMMIT_LEVELS`], with what reads of repeated values are taken to
 /// have seen if it holds.
 pub(crate) fn decide_with_origins(

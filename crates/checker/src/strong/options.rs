@@ -6,7 +6,7 @@ use isolde_history::Time;
 /// What beside the history decides a strong level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Which sources of version order are used.
+    /// Which sources of order are used.
     pub sources: Sources,
     /// How far clocks of clients may be apart, in nanoseconds.
     pub clock_drift: Time,

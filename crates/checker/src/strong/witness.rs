@@ -7,6 +7,7 @@
 
 use super::graph::Graph;
 use super::model::{Events, Model, Node, Writers};
+use super::sources::Sources;
 use super::versions::{Slot, Versions};
 use isolde_history::{History, KeyId, TxnId};
 
@@ -84,14 +85,18 @@ impl<'a> Witness<'a> {
 /// An order that agrees with all edges and follows the serialization order that the
 /// database gave [Enne], or else the times of the events; without either, one in which
 /// all sessions advance evenly.
-pub(super) fn guess(graph: &Graph, history: &History) -> Result<Vec<Node>, Vec<Node>> {
+pub(super) fn guess(
+    graph: &Graph,
+    history: &History,
+    sources: Sources,
+) -> Result<Vec<Node>, Vec<Node>> {
     if let Some(total) = &history.orders().total {
         return graph.sorted_by(given_rank(graph, history, total));
     }
     if let Some(order) = by_timestamps(graph, history) {
         return order;
     }
-    if !history.has_times() {
+    if !history.has_times() || !sources.real_time {
         return graph.sorted();
     }
     let model = graph.model;

@@ -79,6 +79,16 @@ fn verdicts_on_random_histories_are_certified() {
     assert!(left_out * 2_000 < claimed, "{left_out} left out, {claimed} claimed");
 }
 
+/// Their orders once named writers of unknown outcome that were not in them.
+#[test]
+fn guarantees_are_certified_where_outcomes_and_elements_are_open() {
+    let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
+    for seed in [1497, 2516, 4123] {
+        let (_, left_out) = certify(&random_history(seed, size), Saturate::WhenHard);
+        assert_eq!(left_out, 0, "seed {seed}");
+    }
+}
+
 /// The verdict of each claim is turned around by giving it another claim's proof.
 #[test]
 fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {

@@ -14,5 +14,6 @@ mod orders;
 mod parts;
 mod rounds;
 mod searches;
+mod sources;
 mod support;
 mod witnesses;

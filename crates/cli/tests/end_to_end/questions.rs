@@ -31,10 +31,12 @@ fn a_clock_drift_can_be_a_few_nanoseconds() {
 #[test]
 fn the_definitions_refuse_to_do_without_a_source() {
     let message = "isolde: the definitions use all there is: expected --engine reference without \
-                   --without lists or read-modify-write\n";
+                   --without, or with --without given alone\n";
     let folder = Folder::with(&[("back.hist", SET_BACK)]);
-    let run = folder.isolde("check back.hist --engine reference --without lists");
-    assert_eq!(run, refused(message));
+    for source in ["lists", "read-modify-write", "session", "real-time"] {
+        let run = folder.isolde(&format!("check back.hist --engine reference --without {source}"));
+        assert_eq!(run, refused(message), "{source}");
+    }
 }
 
 /// Two lists of which one shows the appends in one order and one in the other.
@@ -67,6 +69,61 @@ fn the_reason_of_a_violation_is_asked_with_the_same_options() {
     assert!(run.status == 1 && run.stdout.ends_with(why), "{}", run.stdout);
     let explain = why.strip_prefix("why: isolde ").expect("a command").trim_end();
     assert_eq!(folder.isolde(explain).status, 1);
+}
+
+/// A session that missed what it wrote, long after.
+const MISSED: &str = "A @1..2: w(x,1)\nA @5..6: r(x,nil)\n";
+
+#[test]
+fn without_session_order_its_levels_are_refuted_or_unknown() {
+    let files = [
+        ("missed.hist", MISSED),
+        ("seen.hist", "A @1..2: w(x,1)\nA @5..6: r(x,1)\n"),
+        ("fork.hist", "A: w(x,1) w(y,1)\nB: r(x,1) r(y,nil)\n"),
+    ];
+    let folder = Folder::with(&files);
+    let asked = "-q -l ser -l session-serializable -l ryw -l ra --without session";
+    let run = folder.isolde(&format!("check missed.hist {asked}"));
+    let told = "missed.hist\tread-atomic\tunknown\nmissed.hist\tread-your-writes\tunknown\n\
+                missed.hist\tserializable\tsatisfied\n\
+                missed.hist\tsession-serializable\tunknown\n";
+    assert_eq!((run.status, &*run.stdout), (2, told));
+    // Real time tells the same here, and what needs neither is found.
+    let status = |options: &str| folder.isolde(&format!("check {options}")).status;
+    assert_eq!(status("missed.hist -l sser --without session"), 1);
+    assert_eq!(status("missed.hist -l sser --without session --without real-time"), 2);
+    assert_eq!(status("seen.hist -l ryw --without session"), 2);
+    assert_eq!(status("fork.hist -l ra --without session"), 1);
+    assert_eq!(status("fork.hist -l session-serializable --without session"), 1);
+    let run = folder.isolde("check missed.hist -l session-si --without session");
+    let reason = "session order, which is part of this level, was switched off";
+    assert!(run.stdout.contains(reason), "{}", run.stdout);
+    let note = "\nnote: the order of each session was left out: levels that it is part of are \
+                violated or unknown (without-session)\n";
+    assert!(run.stdout.contains(note), "{}", run.stdout);
+}
+
+#[test]
+fn without_real_time_its_levels_are_refuted_or_unknown() {
+    let stale = "A @1..2: w(x,1)\nB @5..6: r(x,nil)\n";
+    let folder = Folder::with(&[("stale.hist", stale), ("missed.hist", MISSED)]);
+    let asked = "-q -l ser -l session-serializable -l sser -l strong-si -l lin --without real-time";
+    let run = folder.isolde(&format!("check stale.hist {asked}"));
+    let told = "stale.hist\tstrong-snapshot-isolation\tunknown\n\
+                stale.hist\tserializable\tsatisfied\n\
+                stale.hist\tsession-serializable\tsatisfied\n\
+                stale.hist\tstrict-serializable\tunknown\nstale.hist\tlinearizable\tunknown\n";
+    assert_eq!((run.status, &*run.stdout), (2, told));
+    // Its session tells the same.
+    for level in ["sser", "strong-si", "lin"] {
+        let run = folder.isolde(&format!("check missed.hist -l {level} --without real-time"));
+        assert_eq!(run.status, 1, "{level}");
+    }
+    let json = folder.isolde("check stale.hist -l sser --format json --without real-time");
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(json["notes"][0]["name"], "without-real-time");
+    let reason = "real time, which is part of this level, was switched off";
+    assert!(json.to_string().contains(reason), "{json}");
 }
 
 #[test]

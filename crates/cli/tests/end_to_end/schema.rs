@@ -109,6 +109,7 @@ fn every_report_follows_the_schema() {
         "fractured --level serializable --level linearizable",
         "fractured --engine reference",
         "lists --without lists --without given",
+        "fractured --without session --without real-time",
         "unread",
     ] {
         let report = report(&folder, arguments);

@@ -155,8 +155,10 @@ fn a_certificate_is_for_one_history_and_the_engine() {
         let run = folder.isolde(&format!("check h.txt {option} --certificate c"));
         assert_eq!(run, refused(otherwise), "{option}");
     }
-    let run = folder.isolde("check h.txt -q --without read-modify-write --certificate c");
-    assert_eq!(run.status, 0);
+    for source in ["read-modify-write", "session", "real-time"] {
+        folder.isolde(&format!("check h.txt -q --without {source} --certificate c"));
+        assert_eq!(folder.isolde("verify c h.txt").status, 0, "{source}");
+    }
 }
 
 #[test]

@@ -92,12 +92,14 @@ impl Edges for Known<'_> {
     }
 }
 
-/// Which sources of version order are used.
+/// Which sources of order are used.
 ///
 /// Without read-modify-writes the same is found, later and at greater cost. Lists and
 /// given orders are part of what a level means: without them another question is
-/// answered, as if registers had been written blindly.
+/// answered, as if registers had been written blindly. Session order and real time are part
+/// of what some levels mean, which can then be refuted and not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Sources {
     /// A transaction that reads a version and writes the key installs the next one.
     pub read_modify_write: bool,
@@ -105,11 +107,21 @@ pub struct Sources {
     pub lists: bool,
     /// Version orders that came with the history.
     pub given: bool,
+    /// A session's transactions run one after another; a guess where a level does not say so.
+    pub session: bool,
+    /// What completed before something else was invoked precedes it; likewise a guess.
+    pub real_time: bool,
 }
 
 impl Sources {
     /// All of them.
-    pub const ALL: Sources = Sources { read_modify_write: true, lists: true, given: true };
+    pub const ALL: Sources = Sources {
+        read_modify_write: true,
+        lists: true,
+        given: true,
+        session: true,
+        real_time: true,
+    };
 
     /// Whether a source that is used shows a step of a version order.
     #[inline]
