@@ -255,7 +255,7 @@ impl<'a> Decision<'a> {
     fn attempted(&mut self, graph: Graph, searched: Searched) -> Attempt {
         match searched {
             Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
-            Searched::Violated(refuted) => self.refuted(graph, refuted),
+            Searched::Violated(refuted) => self.refuted(graph, &refuted),
             Searched::ViolatedUnproven => self.refuted_unproven(graph),
             Searched::Stopped(stop) => Attempt::Verdict(limit(stop, self.limits)),
         }
@@ -323,10 +323,10 @@ impl<'a> Decision<'a> {
 
     /// No order of versions fits: as a cycle if saturation of what the refutation is
     /// about finds one, else by cases.
-    fn refuted(&mut self, mut graph: Graph, refuted: Refuted) -> Attempt {
+    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Attempt {
         (self.limits.observe)(Stage::Explain);
         graph.note_evidence(&self.known());
-        let Refuted { refutation, asked, order } = &refuted;
+        let Refuted { refutation, asked, order } = refuted;
         let proof = {
             let premises = Premises { graph: &graph, clocks: None };
             ProofBuilder::new(self.model, self.versions, premises).of_search(refutation, asked)
