@@ -13,7 +13,7 @@ use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Limits, Options, Satisfied, Saturate, Sources, Unknown, Verdict, Violated,
+    Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
     applicable_levels, decided_levels,
 };
 use isolde_history::format::Format;
@@ -62,10 +62,6 @@ pub(crate) struct Arguments {
     /// order or real time are part of are then violated or unknown
     #[arg(long, value_enum, value_name = "SOURCE")]
     without: Vec<Source>,
-    /// When to derive what follows from known orders: before the search, or when the search
-    /// is hard, or never. Verdicts are the same, times differ
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "when-hard")]
-    saturate: SaturateWhen,
     /// Fail also if something that the database told about itself is refuted: its serialization
     /// order, its timestamps, or two things that contradict each other
     #[arg(long)]
@@ -99,13 +95,6 @@ pub(crate) enum Source {
     Given,
     Session,
     RealTime,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SaturateWhen {
-    First,
-    WhenHard,
-    Never,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -296,17 +285,13 @@ fn options(arguments: &Arguments) -> Options {
     Options {
         sources: sources(&arguments.without),
         clock_drift: options_with(arguments.clock_drift).clock_drift,
-        saturate: match arguments.saturate {
-            SaturateWhen::First => Saturate::First,
-            SaturateWhen::WhenHard => Saturate::WhenHard,
-            SaturateWhen::Never => Saturate::Never,
-        },
         engine: match arguments.engine {
             #[cfg(feature = "cadical")]
             Engine::Cadical => isolde::Engine::Cadical,
             _ => isolde::Engine::Own,
         },
         conflicts_max: (arguments.limits.timeout.is_none()).then_some(CONFLICTS_MAX),
+        ..Options::default()
     }
 }
 

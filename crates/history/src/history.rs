@@ -171,41 +171,6 @@ pub struct History {
 }
 
 impl History {
-    /// The same history without the version orders and snapshots that a database gave.
-    #[must_use]
-    pub fn without_version_orders(mut self) -> History {
-        self.columns.orders.versions = Vec::new();
-        self.columns.snapshots = SnapshotColumns::default();
-        self
-    }
-
-    /// The same history without client-side times.
-    #[must_use]
-    pub fn without_times(mut self) -> History {
-        let columns = &mut self.columns;
-        for times in [
-            &mut columns.invoked,
-            &mut columns.completed,
-            &mut columns.begun,
-            &mut columns.committing,
-            &mut columns.op_invoked,
-            &mut columns.op_completed,
-        ] {
-            *times = Vec::new();
-        }
-        self
-    }
-
-    /// The same history with every transaction in a session of its own.
-    #[must_use]
-    pub fn without_sessions(mut self) -> History {
-        let session = |txn| self.columns.sessions[self.session_of(txn).index()].clone();
-        let sessions: Vec<Session> = self.txns().map(session).collect();
-        self.columns.session_txns = (0..=sessions.len() as u32).collect();
-        self.columns.sessions = sessions;
-        self
-    }
-
     /// The table that resolves [`Value`]s.
     pub fn values(&self) -> &Values {
         &self.columns.values

@@ -25,6 +25,7 @@ mod taken;
 pub(crate) mod testing;
 mod tree;
 mod value;
+mod without;
 
 pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
 pub use error::{Place, ReadError, excerpt};

@@ -6,8 +6,7 @@ use crate::measure::Usage;
 use crate::workspace::line;
 
 /// Options of `check`; the first is what nobody has to ask for.
-const SWITCHES: [&[&str]; 4] =
-    [&[], &["--saturate", "first"], &["--saturate", "never"], &["--without", "read-modify-write"]];
+const SWITCHES: [&[&str]; 2] = [&[], &["--without", "read-modify-write"]];
 
 /// Histories, levels and the status that is expected.
 const CASES: [(Workload, &str, i32); 4] = [
@@ -28,9 +27,7 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     line(
         text,
         "What each switch of `isolde check` changes. Verdicts are the same with all of them. Chains of \
-         read-modify-writes order versions before anything is searched. Saturation leaves the solver \
-         fewer choices (see Choices) and mostly costs more than these: so it waits until the solver has \
-         met many contradictions. The ratio is that of CPU seconds to those without a switch.\n",
+         read-modify-writes order versions before anything is searched. The ratio is that of CPU seconds to those without a switch.\n",
     );
     line(text, "| history | level | switch | CPU s | wall s | peak MiB | ratio | |");
     line(text, "|---|---|---|---:|---:|---:|---:|---|");

@@ -239,7 +239,7 @@ fn a_certificate_is_verified_and_one_of_another_history_is_not() {
 }
 
 #[test]
-fn threads_and_the_time_of_saturation_change_no_byte_of_a_passing_result() {
+fn threads_change_no_byte_of_a_passing_result() {
     let folder = Folder::with(&[]);
     let size = "--transactions 700 --sessions 9 --keys 60 --operations 6 --times transactions";
     for isolation in ["snapshot-isolation", "serializable"] {
@@ -254,9 +254,6 @@ fn threads_and_the_time_of_saturation_change_no_byte_of_a_passing_result() {
         });
         assert!(results[0] == results[1], "{isolation} depends on the number of threads");
         assert_eq!(results[0].0.status, 0, "{}", results[0].0.stderr);
-        let verdicts =
-            |when: &str| folder.isolde(&format!("check medium.hist -q --saturate {when}")).stdout;
-        assert_eq!(verdicts("first"), verdicts("never"), "{isolation}");
     }
 }
 
