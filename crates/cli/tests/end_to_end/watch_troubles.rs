@@ -293,6 +293,23 @@ fn what_came_after_something_unreadable_may_explain_anything() {
     assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
 }
 
+/// That its transaction has no other end was counted, too, and so it had two.
+#[test]
+fn a_write_after_the_end_of_its_transaction_counts_once() {
+    let trace = r#"{"isolde":"trace 1","client":"a"}
+{"begin":[1000,1005],"txn":1}
+{"write":[1010,1020],"txn":1,"rows":[["t",1,10]]}
+{"commit":[1030,1040],"txn":1}
+{"write":[1050,1060],"txn":1,"rows":[["t",1,11]]}
+"#;
+    for trace in [trace.to_owned(), format!("{trace}{{\"bye\":true}}\n")] {
+        let (status, printed, said) = watched(&trace, "--profile snapshot-isolation");
+        assert_eq!(status, 0, "{printed}");
+        assert!(printed.contains("events after the end of their transaction: 1\n"), "{printed}");
+        assert_eq!(said, "");
+    }
+}
+
 /// Nobody wrote it before the part that is saved, either.
 #[test]
 fn the_second_opinion_knows_no_writer_of_what_nobody_wrote() {
