@@ -310,6 +310,14 @@ fn a_write_after_the_end_of_its_transaction_counts_once() {
     }
 }
 
+#[test]
+fn a_file_of_no_known_format_is_refused_with_what_a_watch_takes() {
+    let folder = Folder::with(&[("file", "\u{1}\u{2} nothing of this is known\n")]);
+    let run = folder.isolde("watch --from file --profile snapshot-isolation");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("(watch takes traces, which begin with their head"), "{run:?}");
+}
+
 /// Nobody wrote it before the part that is saved, either.
 #[test]
 fn the_second_opinion_knows_no_writer_of_what_nobody_wrote() {
