@@ -279,6 +279,7 @@ impl Monitor {
             State::Lost => "ended within a transaction",
             State::Broken => {
                 self.broken.push(client);
+                self.setting.status().broken += 1;
                 "was ended, and what it did since then is missing"
             }
         };
