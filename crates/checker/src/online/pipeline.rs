@@ -65,6 +65,8 @@ struct Buffer {
     waited_since: Option<Time>,
     /// The transaction that has no end yet, and when its last event was answered.
     unended: Option<(u64, Time)>,
+    /// The last transaction that has one: what comes of it, or of earlier ones, is too late.
+    last_ended: Option<u64>,
     last: Option<Event>,
     last_cells: Vec<Cell>,
     /// When its last transaction was over.
@@ -268,7 +270,11 @@ impl Pipeline {
         if event.kind.is_end() {
             buffer.ended = answered;
         }
-        buffer.unended = (!event.kind.is_end()).then_some((event.txn, answered));
+        if buffer.last_ended.is_none_or(|last| last < event.txn) {
+            let is_end = event.kind.is_end();
+            buffer.last_ended = if is_end { Some(event.txn) } else { buffer.last_ended };
+            buffer.unended = (!is_end).then_some((event.txn, answered));
+        }
         buffer.bound = buffer.bound.max(invoked);
         buffer.stepped_from = buffer.stepped_from.filter(|&from| invoked <= from);
         if buffer.stepped_from.is_some() {

@@ -35,7 +35,7 @@ mod epoch;
 mod repeated;
 
 use super::profile::Reads;
-use super::trace::{Batch, Content, Event, EventKind, NEVER, Time};
+use super::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
 use crate::check::{Check, Limits};
 use crate::level::Level;
 use crate::verdict::{Unknown, Verdict};
@@ -188,6 +188,13 @@ impl Rounds {
     pub fn with_names(mut self, names: Box<dyn Names + Send>) -> Rounds {
         self.names = Some(names);
         self
+    }
+
+    /// What an item holds before everything. To be told before anything is taken.
+    pub fn initial(&mut self, cell: Cell) {
+        if self.options.unwritten != Some(cell.content) {
+            self.state.insert(cell.item, cell.content);
+        }
     }
 
     /// Takes events in the order in which they were sent.

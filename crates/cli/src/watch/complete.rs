@@ -4,7 +4,7 @@ use super::hub::Hub;
 use super::monitor::{Completing, Setting};
 use super::window::item_name;
 use crate::check;
-use isolde::online::{Batch, ClientId, Content, Names, Round, Rounds, RoundsOptions};
+use isolde::online::{Batch, Cell, ClientId, Content, Names, Round, Rounds, RoundsOptions};
 use isolde::{Check, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index};
 use isolde_report::{Report, Which, to_explanations};
@@ -33,6 +33,7 @@ pub(super) struct ViolatedRound {
 /// Decides rounds until no more events come.
 pub(super) fn complete(
     completing: Completing,
+    initial: &[Cell],
     setting: &Setting,
     batches: Receiver<Batch>,
     violated: Sender<ViolatedRound>,
@@ -43,7 +44,8 @@ pub(super) fn complete(
     let Completing { level, unwritten, drift, reads } = completing;
     let options = RoundsOptions { txns_min, txns_max, drift, unwritten, reads };
     let names = Box::new(NamesOfHub(Arc::clone(&setting.hub)));
-    let rounds = Rounds::new(level, options).with_names(names);
+    let mut rounds = Rounds::new(level, options).with_names(names);
+    initial.iter().for_each(|&cell| rounds.initial(cell));
     let mut deciding = Deciding { rounds, completing, setting, unknown: 0, violated };
     for batch in batches {
         deciding.rounds.take(&batch);

@@ -79,7 +79,7 @@ fn recorded(
 ) -> Result<Files, Failure> {
     let name = input.name().to_owned();
     let options = ReadOptions { memory_max, ..ReadOptions::default() };
-    let (history, _) = format::read_detected(input, options)?;
+    let (history, _) = format::read_detected(input, options).map_err(advised)?;
     let Some(Traced { batch, initial, unwritten }) = from_history(&history) else {
         let message = "expected a history with times, found one without";
         return Err(ReadError::new(&name, message).into());
@@ -91,6 +91,17 @@ fn recorded(
         .map(|session| format!("session {}", history.datum(history.session_label(session))));
     let names = names.collect();
     Ok(Files::History(Recorded { batch, names, initial, unwritten }))
+}
+
+/// A format cannot be named here: what `--from` names is the file.
+fn advised(error: ReadError) -> ReadError {
+    if error.hint.as_deref() != Some(format::UNRECOGNISED_HINT) {
+        return error;
+    }
+    error.hint(
+        "watch takes traces, which begin with their head, and histories with times, which \
+         `isolde convert FILE --from FORMAT --to log` makes of other formats",
+    )
 }
 
 /// Keys get the ids that they have in the history: nobody has named anything before.

@@ -478,7 +478,7 @@ impl Watch<'_> {
             file::Files::History(recorded) => (Some(recorded.unwritten), recorded.initial.clone()),
         };
         let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten);
-        monitor.initial(&initial);
+        monitor.initial(initial);
         self.while_fed(monitor, || files.feed(&self.hub, &self.stop))?;
         Ok(self.outcome(false))
     }

@@ -105,6 +105,7 @@ pub(super) struct Monitor {
     parts: Option<SyncSender<Part>>,
     /// What the complete checker decides, and where it gets its events.
     completing: Option<Completing>,
+    initial: Vec<Cell>,
     rounds: Option<SyncSender<Batch>>,
     violated_rounds: Option<Receiver<ViolatedRound>>,
 }
@@ -160,16 +161,16 @@ impl Monitor {
             is_memory_short: false,
             parts: None,
             completing,
+            initial: Vec::new(),
             rounds: None,
             violated_rounds: None,
         }
     }
 
     /// What items hold before everything.
-    pub(super) fn initial(&mut self, cells: &[Cell]) {
-        for cell in cells {
-            self.verifier.initial(*cell);
-        }
+    pub(super) fn initial(&mut self, cells: Vec<Cell>) {
+        cells.iter().for_each(|&cell| self.verifier.initial(cell));
+        self.initial = cells;
     }
 
     /// Watches until all sources are done, and everything that they left is verified.
@@ -184,7 +185,8 @@ impl Monitor {
                 let (telling, told) = channel();
                 (self.rounds, self.violated_rounds) = (Some(sender), Some(told));
                 let setting = Arc::clone(&self.setting);
-                scope.spawn(move || complete(completing, &setting, receiver, telling))
+                let initial = std::mem::take(&mut self.initial);
+                scope.spawn(move || complete(completing, &initial, &setting, receiver, telling))
             });
             loop {
                 let is_last = are_sources_done.load(Ordering::Acquire);
@@ -277,6 +279,7 @@ impl Monitor {
             State::Lost => "ended within a transaction",
             State::Broken => {
                 self.broken.push(client);
+                self.setting.status().broken += 1;
                 "was ended, and what it did since then is missing"
             }
         };

@@ -30,6 +30,8 @@ pub(super) struct Status {
     pub(super) clients_open: usize,
     pub(super) stalled: Vec<String>,
     pub(super) malformed: u64,
+    /// Clients that were ended, and of which something is missing.
+    pub(super) broken: u64,
     pub(super) refused: u64,
     pub(super) untold: u64,
     pub(super) held_back: u64,
@@ -163,6 +165,7 @@ impl Status {
             ("events after the end of their transaction", disorder.after_end),
             ("transactions without an end", disorder.unended),
             ("streams with messages that cannot be read", self.malformed),
+            ("clients that were ended, what they did since is missing", self.broken),
             ("connections turned away", self.refused),
             ("stalled clients", self.stalled.len() as u64),
             ("reads not checked, events of a client were missing", unchecked.events_missing),

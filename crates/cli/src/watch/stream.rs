@@ -57,6 +57,8 @@ pub(super) struct StreamClient {
     saved_as: String,
     /// The transaction that has no end.
     open: Option<u64>,
+    /// The last that has one: what comes of it, or of earlier ones, is too late.
+    last_ended: Option<u64>,
     /// Nothing that follows was sent before this.
     bound: Time,
     is_touched: bool,
@@ -234,6 +236,7 @@ impl Sink for Stream {
             producer: Some(producer),
             saved_as,
             open: None,
+            last_ended: None,
             bound: ALWAYS,
             is_touched: false,
             taken: Taken::default(),
@@ -297,7 +300,11 @@ impl Sink for Stream {
         let cells = CellSpan::NONE;
         let event = Event { client: producer.id(), txn, interval, kind: kind_there, cells };
         producer.push(event, &self.cells);
-        known.open = (!kind_there.is_end()).then_some(txn);
+        if known.last_ended.is_none_or(|last| last < txn) {
+            let is_end = kind_there.is_end();
+            known.last_ended = if is_end { Some(txn) } else { known.last_ended };
+            known.open = (!is_end).then_some(txn);
+        }
         let answered =
             if interval.completed == NEVER { interval.invoked } else { interval.completed };
         known.bound = known.bound.max(answered);

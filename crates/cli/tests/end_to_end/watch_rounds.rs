@@ -71,3 +71,24 @@ fn a_round_in_which_a_value_repeats_is_not_decided() {
         folder.isolde("watch --from trace.jsonl --profile serializable --complete serializable");
     assert_eq!(run.status, 0, "{run:?}");
 }
+
+/// What a history declares was in no round: a read of it was a read of what nobody wrote.
+#[test]
+fn rounds_know_the_initial_values_that_a_history_declares() {
+    let history = "init *=0 x=5 y=0
+                   A@0..1..4..5: r(x,5)@2..3 w(x,6)@3..4 r(y,0)@3..4
+                   B@10..11..14..15: r(x,6)@12..13 r(y,0)@12..13 r(z,0)@12..13\n";
+    let stale = history.replace("r(x,6)", "r(x,5)");
+    let folder = Folder::with(&[("history.txt", history), ("stale.txt", &stale)]);
+    let watched = |file: &str| {
+        let options = "--profile serializable --complete strict-serializable --explain 0";
+        folder.isolde(&format!("watch --from {file} {options}"))
+    };
+    let clean = watched("history.txt");
+    assert_eq!(clean.status, 0, "{clean:?}");
+    assert!(clean.stdout.contains("2 transactions in 1 rounds"), "{clean:?}");
+    assert!(!clean.stdout.contains("not decided"), "{clean:?}");
+    let stale = watched("stale.txt");
+    assert_eq!(stale.status, 1, "{stale:?}");
+    assert!(stale.stdout.contains("strict-serializable 1"), "{stale:?}");
+}

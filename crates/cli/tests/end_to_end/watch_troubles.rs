@@ -258,7 +258,7 @@ fn a_flood_is_verified_although_another_client_stays_silent() {
 
 /// The status of a watch of two connections, the second with a stale read of another table, and
 /// what it said.
-fn stale_after(first: &str) -> (i32, String) {
+fn stale_after(first: &str) -> (i32, String, String) {
     let folder = Folder::with(&[]);
     let listening = Listening::start(&folder, "--initial absent --connections 2");
     listening.send(format!("{{\"isolde\":\"trace 1\",\"client\":\"a\"}}\n{first}").as_bytes());
@@ -275,22 +275,51 @@ fn stale_after(first: &str) -> (i32, String) {
     listening.send(stale.as_bytes());
     let (status, printed, said) = listening.end();
     assert_eq!(status == 1, printed.contains("stale-read"), "{printed}");
-    (status, said)
+    (status, printed, said)
 }
 
 /// What it wrote was sent before its commit: nothing else may be its work.
 #[test]
 fn a_client_that_dies_in_a_transaction_hides_nothing_of_the_others() {
-    let (status, said) = stale_after("{\"write\":[1,2],\"txn\":1,\"rows\":[[\"t\",1,1]]}\n");
+    let (status, _, said) = stale_after("{\"write\":[1,2],\"txn\":1,\"rows\":[[\"t\",1,1]]}\n");
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("a ended within a transaction"), "{said}");
 }
 
 #[test]
 fn what_came_after_something_unreadable_may_explain_anything() {
-    let (status, said) = stale_after("nonsense\n");
+    let (status, printed, said) = stale_after("nonsense\n");
     assert_eq!(status, 0, "{said}");
     assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
+    let counted = "  clients that were ended, what they did since is missing: 1\n";
+    assert!(printed.contains(counted), "{printed}");
+    let unchecked = "  reads not checked, events of a client were missing: 1\n";
+    assert!(printed.contains(unchecked), "{printed}");
+}
+
+/// That its transaction has no other end was counted, too, and so it had two.
+#[test]
+fn a_write_after_the_end_of_its_transaction_counts_once() {
+    let trace = r#"{"isolde":"trace 1","client":"a"}
+{"begin":[1000,1005],"txn":1}
+{"write":[1010,1020],"txn":1,"rows":[["t",1,10]]}
+{"commit":[1030,1040],"txn":1}
+{"write":[1050,1060],"txn":1,"rows":[["t",1,11]]}
+"#;
+    for trace in [trace.to_owned(), format!("{trace}{{\"bye\":true}}\n")] {
+        let (status, printed, said) = watched(&trace, "--profile snapshot-isolation");
+        assert_eq!(status, 0, "{printed}");
+        assert!(printed.contains("events after the end of their transaction: 1\n"), "{printed}");
+        assert_eq!(said, "");
+    }
+}
+
+#[test]
+fn a_file_of_no_known_format_is_refused_with_what_a_watch_takes() {
+    let folder = Folder::with(&[("file", "\u{1}\u{2} nothing of this is known\n")]);
+    let run = folder.isolde("watch --from file --profile snapshot-isolation");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("(watch takes traces, which begin with their head"), "{run:?}");
 }
 
 /// Nobody wrote it before the part that is saved, either.

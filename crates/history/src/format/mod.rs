@@ -332,6 +332,9 @@ fn with_sample<T>(
     Ok(look(&Sample { names: names.as_deref(), head }))
 }
 
+/// What can be done about a source that looks like no format, where a format can be named.
+pub const UNRECOGNISED_HINT: &str = "name it with --from; see `isolde formats`";
+
 /// The error of a source that looks like no format: what the reader of the likeliest
 /// one says of it, which tells more than that it is none.
 fn unrecognised(mut input: Input<'_>, options: ReadOptions) -> ReadError {
@@ -348,7 +351,7 @@ fn unrecognised(mut input: Input<'_>, options: ReadOptions) -> ReadError {
             }
             let found = crate::error::excerpt(source.window());
             ReadError::new(&name, format!("expected a history in a known format, found {found}"))
-                .hint("name it with --from; see `isolde formats`")
+                .hint(UNRECOGNISED_HINT)
         }
         Input::Directory { files, .. } => {
             let found = match files.len() {
