@@ -95,6 +95,8 @@ pub struct Unchecked {
     pub events_missing: u64,
     /// The trace does not tell what was read.
     pub untold: u64,
+    /// It does not tell what rows held that a statement found to change them.
+    pub changed: u64,
     /// It was the first that was known of the item, and is taken for what was there.
     pub first: u64,
     /// When it was read or written is not known.
@@ -106,7 +108,12 @@ pub struct Unchecked {
 impl Unchecked {
     /// All of them.
     pub const fn total(&self) -> u64 {
-        self.events_missing + self.untold + self.first + self.unplaced + self.too_many
+        self.events_missing
+            + self.untold
+            + self.changed
+            + self.first
+            + self.unplaced
+            + self.too_many
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Traced {
     pub initial: Vec<Cell>,
     /// What all others hold.
     pub unwritten: Content,
+    /// Rows that were read and not there, and are left out because rows are changed by
+    /// condition.
+    pub absences: u64,
 }
 
 /// The events of a history; none if its transactions have no times.
@@ -32,6 +35,7 @@ pub fn from_history(history: &History) -> Option<Traced> {
         history,
         numbered: numbered_keys(history),
         has_changes_by_condition: history.op_kinds().contains(&OpKind::PredicateUpdate),
+        absences: 0,
         cells: vec![],
     };
     let mut events = Vec::new();
@@ -55,6 +59,7 @@ pub fn from_history(history: &History) -> Option<Traced> {
         batch: Batch { events, cells: converter.cells },
         initial: initial.map(|&(key, value)| cell(key, content(history, value))).collect(),
         unwritten: content(history, history.initial_default()),
+        absences: converter.absences,
     })
 }
 
@@ -63,6 +68,7 @@ struct Converter<'a> {
     /// Keys that are numbers, in their order, if rows that are not there read as nil.
     numbered: Vec<(i128, KeyId)>,
     has_changes_by_condition: bool,
+    absences: u64,
     cells: Vec<Cell>,
 }
 
@@ -114,10 +120,8 @@ impl Converter<'_> {
         // rows which a statement found only after it had waited: one that is missing may be
         // one of those.
         if kind != EventKind::Write && self.has_changes_by_condition {
-            let read = &mut self.cells[start..];
-            for cell in read.iter_mut().filter(|cell| cell.content == Content::ABSENT) {
-                cell.content = Content::UNKNOWN;
-            }
+            let absences = self.cells.extract_if(start.., |cell| cell.content == Content::ABSENT);
+            self.absences += absences.count() as u64;
         }
         Some(kind)
     }

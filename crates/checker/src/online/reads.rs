@@ -65,7 +65,10 @@ impl Verifier {
         }
         for cell in cells {
             if cell.content == Content::UNKNOWN {
-                self.counters.unchecked.untold += 1;
+                match reading.kind {
+                    EventKind::LockingRead => self.counters.unchecked.changed += 1,
+                    _ => self.counters.unchecked.untold += 1,
+                }
                 continue;
             }
             self.counters.cells_read += 1;

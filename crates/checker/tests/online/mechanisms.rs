@@ -375,7 +375,7 @@ fn what_an_operation_costs_does_not_grow_with_what_is_kept() {
     let cost = |txns: i64, waiting: &str| {
         let mut trace = waiting.replace("LATE", &(txns * 10 + 9).to_string()) + "\n";
         for number in 1..=txns {
-            let (client, at) = (["A", "B"][(number % 2) as usize], number * 10);
+            let (client, at) = (if number % 2 == 0 { "A" } else { "B" }, number * 10);
             let (item, value) = (number % 20, number * 7 + number % 3);
             let events = [
                 format!("{client}{number} w {}-{} a{item}={value}", at + 1, at + 2),
@@ -404,9 +404,10 @@ fn what_an_operation_costs_does_not_grow_with_what_is_kept() {
 #[test]
 fn a_row_that_a_condition_misses_is_found_among_many() {
     let profile = Profile { reads: Reads::FirstRequest, ..Profile::NONE };
-    let rows: String = (0..9000).map(|row| format!(" a{row}={}", row * 7)).collect();
+    let rows: Vec<String> = (0..9000).map(|row| format!("a{row}={}", row * 7)).collect();
+    let rows = rows.join(" ");
     let trace = format!(
-        "A1 w 0-1{rows} x=5 y=12
+        "A1 w 0-1 {rows} x=5 y=12
          A1 c 2-3
          B1 r 10-11 *%7=5 x=5 y=12
          B1 c 12-13

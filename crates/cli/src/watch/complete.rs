@@ -45,7 +45,9 @@ pub(super) fn complete(
     let options = RoundsOptions { txns_min, txns_max, drift, unwritten, reads };
     let names = Box::new(NamesOfHub(Arc::clone(&setting.hub)));
     let mut rounds = Rounds::new(level, options).with_names(names);
-    initial.iter().for_each(|&cell| rounds.initial(cell));
+    for cell in initial {
+        rounds.initial(*cell);
+    }
     let mut deciding = Deciding { rounds, completing, setting, unknown: 0, violated };
     for batch in batches {
         deciding.rounds.take(&batch);

@@ -80,10 +80,11 @@ fn recorded(
     let name = input.name().to_owned();
     let options = ReadOptions { memory_max, ..ReadOptions::default() };
     let (history, _) = format::read_detected(input, options).map_err(advised)?;
-    let Some(Traced { batch, initial, unwritten }) = from_history(&history) else {
+    let Some(Traced { batch, initial, unwritten, absences }) = from_history(&history) else {
         let message = "expected a history with times, found one without";
         return Err(ReadError::new(&name, message).into());
     };
+    hub.absences.fetch_add(absences, Ordering::Relaxed);
     name_keys(&history, hub);
     name_contents(&history, hub);
     let names = history

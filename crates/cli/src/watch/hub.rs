@@ -49,6 +49,8 @@ pub(super) struct Hub {
     pub(super) refused: AtomicU64,
     /// Answers that tell too little to be judged.
     pub(super) untold: AtomicU64,
+    /// Rows of a history that a read did not find, and that are not checked.
+    pub(super) absences: AtomicU64,
     /// Times that a client was held back.
     pub(super) held_back: AtomicU64,
     /// Operations by condition, which the complete checker does not get.
@@ -111,6 +113,7 @@ impl Hub {
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             untold: AtomicU64::new(0),
+            absences: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
             conditions: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),

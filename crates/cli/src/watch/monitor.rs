@@ -169,7 +169,9 @@ impl Monitor {
 
     /// What items hold before everything.
     pub(super) fn initial(&mut self, cells: Vec<Cell>) {
-        cells.iter().for_each(|&cell| self.verifier.initial(cell));
+        for cell in &cells {
+            self.verifier.initial(*cell);
+        }
         self.initial = cells;
     }
 
@@ -523,6 +525,7 @@ impl Monitor {
         status.malformed = hub.malformed.load(Ordering::Relaxed);
         status.refused = hub.refused.load(Ordering::Relaxed);
         status.untold = hub.untold.load(Ordering::Relaxed);
+        status.absences = hub.absences.load(Ordering::Relaxed);
         status.sent_again = hub.sent_again.load(Ordering::Relaxed);
         status.held_back = hub.held_back.load(Ordering::Relaxed);
         status.unseen = hub.unseen.load(Ordering::Relaxed);

@@ -34,6 +34,8 @@ pub(super) struct Status {
     pub(super) broken: u64,
     pub(super) refused: u64,
     pub(super) untold: u64,
+    /// Rows of a history that a read did not find, and of which it does not tell enough.
+    pub(super) absences: u64,
     pub(super) held_back: u64,
     pub(super) sent_again: u64,
     /// The least drift of clocks that explains all contradictions, in nanoseconds.
@@ -170,6 +172,8 @@ impl Status {
             ("stalled clients", self.stalled.len() as u64),
             ("reads not checked, events of a client were missing", unchecked.events_missing),
             ("reads not checked, what they saw is not told", unchecked.untold),
+            ("rows to change not checked, what they held is not told", unchecked.changed),
+            ("rows not found not checked, rows are changed by condition", self.absences),
             ("reads not checked, the first that was known of their row", unchecked.first),
             ("reads not checked, of unknown time", unchecked.unplaced),
             ("reads by condition not checked, too many rows meet it", unchecked.too_many),

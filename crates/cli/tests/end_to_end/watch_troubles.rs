@@ -338,3 +338,16 @@ fn the_second_opinion_knows_no_writer_of_what_nobody_wrote() {
     let opinion = "second opinion on the 2 transactions around it: violated: ";
     assert!(printed.contains(opinion), "{printed}");
 }
+
+#[test]
+fn what_a_history_of_changes_by_condition_leaves_open_is_counted_by_its_reason() {
+    let history = "A@0..1..8..9: w(1,7)@2..3 u(key 1..2; 1=?; 2=nil)@4..5 w(1,8)@4..5
+                   B@10..11..18..19: r(1,8)@12..13 r(2,nil)@12..13 r(3,nil)@14..15 r(1,?)@14..15\n";
+    let folder = Folder::with(&[("history.txt", history)]);
+    let run = folder.isolde("watch --from history.txt --profile snapshot-isolation");
+    assert_eq!(run.status, 0, "{run:?}");
+    let reasons = "  reads not checked, what they saw is not told: 1\n  \
+                   rows to change not checked, what they held is not told: 1\n  \
+                   rows not found not checked, rows are changed by condition: 2\n";
+    assert!(run.stdout.contains(reasons), "{run:?}");
+}
