@@ -68,8 +68,8 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
         .collect();
     assert_eq!(wrong, Vec::<&str>::new());
     // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 4 checks
-    // with 4 switches, 3 times 2 sizes.
-    assert_eq!(text.lines().filter(rows).count(), 6 + 24 + 16 + 6 + 6 + 4 * 4 + 6);
+    // with 2 switches, 3 times 2 sizes.
+    assert_eq!(text.lines().filter(rows).count(), 6 + 24 + 16 + 6 + 6 + 4 * 2 + 6);
 }
 
 #[test]
