@@ -1,7 +1,8 @@
 //! `isolde convert`: a history in another format.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, output, say};
+use crate::output::{self, filled_whole};
+use crate::{input, limits, say};
 use isolde_history::History;
 use isolde_history::format::{Folder, WriteError, Writer};
 use std::fs::File;
@@ -62,7 +63,7 @@ pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Re
             lost
         }
         (Writer::File(write), Some(path)) => {
-            write_file(path, |file| write(history, file)).map_err(failed)?
+            filled_whole(path, |file| write(history, file)).map_err(failed)?
         }
         (Writer::Directory(_), None) => {
             let message = format!("the format {} is a directory: name it with --output", to.name);
@@ -87,33 +88,6 @@ pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Re
         say(&format!("isolde: {}: lost: {sentence}", to.name));
     }
     Ok(())
-}
-
-/// Writes beside the target and moves it there when complete, so that a failure
-/// leaves what was there before.
-fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<Vec<String>, WriteError>,
-) -> Result<Vec<String>, WriteError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let mut file = BufWriter::new(File::create(&partial)?);
-    let result = write(&mut file).and_then(|lost| {
-        file.flush()?;
-        Ok(lost)
-    });
-    drop(file);
-    match result {
-        Ok(lost) => {
-            std::fs::rename(&partial, path)?;
-            Ok(lost)
-        }
-        Err(error) => {
-            let _ = std::fs::remove_file(&partial);
-            Err(error)
-        }
-    }
 }
 
 struct OnDisk<'a>(&'a Path);

@@ -33,31 +33,40 @@ pub(crate) fn write(
     }
 }
 
-/// Writes a file beside its place and moves it there when complete, so that a failure
-/// leaves what was there before. A link stays one, a file keeps its mode, and what is no
-/// file, such as a device or a pipe, is written to as it is.
+/// Writes a file as [`filled_whole`] does.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::Write(path.display().to_string(), error.into());
+    filled_whole(path, write)
+        .map_err(|error| Failure::Write(path.display().to_string(), error.into()))
+}
+
+/// Writes a file beside its place and moves it there when complete, so that a failure
+/// leaves what was there before. A link stays one, a file keeps its mode, and what is no
+/// file, such as a device or a pipe, is written to as it is.
+pub(crate) fn filled_whole<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+) -> Result<T, E> {
     let there = std::fs::metadata(path).ok();
     if there.as_ref().is_some_and(|it| !it.is_file() && !it.is_dir()) {
-        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        return filled(file, write).map_err(failed);
+        return filled(OpenOptions::new().write(true).open(path)?, write);
     }
     let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut partial = place.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let written = File::create(&partial).and_then(|file| filled(file, write));
-    let kept = written.and_then(|()| match there {
-        Some(there) => std::fs::set_permissions(&partial, there.permissions()),
-        None => Ok(()),
-    });
-    kept.and_then(|()| std::fs::rename(&partial, &place)).map_err(|error| {
+    let moved = || {
+        let written = filled(File::create(&partial)?, write)?;
+        if let Some(there) = there {
+            std::fs::set_permissions(&partial, there.permissions())?;
+        }
+        std::fs::rename(&partial, &place)?;
+        Ok(written)
+    };
+    moved().inspect_err(|_| {
         let _ = std::fs::remove_file(&partial);
-        failed(error)
     })
 }
 
@@ -74,10 +83,14 @@ pub(crate) fn refuse_input(result: Option<&Path>, input: &Path) -> Result<(), Fa
     }
 }
 
-fn filled(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn filled<T, E: From<io::Error>>(
+    file: File,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+) -> Result<T, E> {
     let mut file = BufWriter::new(file);
-    write(&mut file)?;
-    file.flush()
+    let written = write(&mut file)?;
+    file.flush()?;
+    Ok(written)
 }
 
 #[cfg(all(test, unix))]

@@ -96,6 +96,17 @@ fn every_format_of_the_library_is_listed() {
     assert_eq!((run.status, listed), (0, known));
 }
 
+#[cfg(unix)]
+#[test]
+fn converting_to_a_device_leaves_it_a_device() {
+    let folder = Folder::with(&[("history", GOOD)]);
+    // By way of a link, since who may replace a device would.
+    std::os::unix::fs::symlink("/dev/null", folder.path("null")).expect("a link");
+    assert_eq!(folder.isolde("convert history --to text --output null").status, 0);
+    let there = std::fs::symlink_metadata(folder.path("null")).expect("it is there");
+    assert!(there.is_symlink());
+}
+
 #[test]
 fn a_conversion_there_and_back_changes_nothing() {
     let text = "# isolde-history 1\nA: w(x,1)\nA: r(x,1) w(x,2)\nB: w(y,3) aborted\n";
