@@ -207,7 +207,11 @@ impl<'a> Decision<'a> {
         if !is_timed || history.orders().total.is_some() {
             return None;
         }
-        let known = Known::without_times(self.model, self.versions, &self.given_up);
+        let mut known = Known::without_times(self.model, self.versions, &self.given_up);
+        if self.versions.open_keys().next().is_some() {
+            // What is open makes every order be looked at anyway.
+            known = known.without_initial_reads();
+        }
         let graph = self.graph(&known);
         (self.limits.observe)(Stage::Witness);
         if self.halt(graph.memory()).is_some() {

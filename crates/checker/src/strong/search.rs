@@ -15,8 +15,9 @@ use super::conditions::Choosable;
 use super::graph::{Graph, Why};
 use super::model::{Model, Node};
 use super::repeated::Repeated;
+use super::solving::in_order;
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use super::witness::{Pair, Witness};
+use super::witness::{Pair, Witness, suspects};
 use acyclic::{Choice, Edge, KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashMap;
 use isolde_certificate::{ChosenOrigin, Clause};
@@ -337,8 +338,10 @@ impl Refine for Search<'_> {
     fn refine(&mut self, solver: &mut Solver, moved: &[Node]) -> Refined {
         self.refinements += 1;
         if self.refinements == 1 {
-            for key in self.versions.history.keys() {
-                self.look_at(key, solver.positions());
+            let positions = solver.positions();
+            let order = in_order(positions);
+            for key in suspects(self.model, self.versions, &order, positions).keys {
+                self.look_at(key, positions);
             }
         } else {
             self.look_at_moved(moved, solver.positions());

@@ -7,7 +7,7 @@ use super::graph::Graph;
 use super::model::Node;
 use super::saturate::positions;
 use super::search::{Asked, Search, Within, known_edges};
-use super::witness::Witness;
+use super::witness::suspects;
 use crate::check::{Limits, Stage};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -132,13 +132,7 @@ impl Decision<'_> {
 
     /// Whether an order of events that every known edge agrees with explains all reads.
     fn explains(&self, order: &[Node]) -> bool {
-        let positions = positions(order);
-        let mut witness = Witness::new(self.model, self.versions);
-        let mut wrong = Vec::new();
-        for key in self.versions.open_keys() {
-            witness.check(key, &positions, &mut wrong);
-        }
-        wrong.is_empty()
+        suspects(self.model, self.versions, order, &positions(order)).is_empty()
     }
 }
 

@@ -11,10 +11,11 @@ use super::graph::Graph;
 use super::model::{Event, Events, Model, Node};
 use super::saturate::positions;
 use super::versions::Versions;
-use super::witness::{Pair, Witness};
+use super::witness::{Pair, Witness, suspects};
 use hashbrown::{HashMap, HashSet};
-use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, Time};
+use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, ReadId, Time};
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Repairs before the solver is asked.
@@ -32,51 +33,71 @@ pub(super) struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// `graph` has all known edges but real time.
+    /// `graph` has all known edges but real time, and where something is open, but those of
+    /// initial reads.
     pub(super) fn new(graph: &'a Graph, versions: &'a Versions<'a>, clock_drift: Time) -> Self {
         Timed { graph, versions, clock_drift, repairs: HashMap::new() }
     }
 
     /// An order that explains every read and agrees with real time, if one is found.
     pub(super) fn order(mut self) -> Option<Vec<Node>> {
-        let open: Vec<KeyId> = self.versions.open_keys().collect();
+        let is_open = self.versions.open_keys().next().is_some();
         let clocks = Latest::new(self.graph.model, self.versions, self.clock_drift);
         let mut repaired: HashSet<Pair> = HashSet::new();
         for _ in 0..=REPAIRS_MAX {
             let order = self.sorted(&clocks)?;
-            if open.is_empty() {
+            if !is_open {
                 return Some(order);
             }
-            let wrong = self.wrong(&open, &positions(&order));
+            let wrong = self.wrong(&order)?;
             if wrong.is_empty() {
                 return Some(order);
             }
-            if wrong.len() > order.len() / EVENTS_PER_WRONG_PAIR + 1 {
-                return None;
-            }
-            for pair in wrong {
+            for pair in wrong.pairs {
                 let pair = self.likelier(pair);
                 if !repaired.insert(pair) {
                     return None;
                 }
                 self.repair(pair);
             }
+            for (from, to) in wrong.initial {
+                self.repairs.entry(to).or_default().push(from);
+            }
         }
         None
     }
 
-    /// Pairs of versions that the positions get wrong.
-    fn wrong(&self, open: &[KeyId], positions: &[u32]) -> Vec<Pair> {
-        let model = self.graph.model;
-        let found = open.par_chunks(256).map(|keys| {
-            let mut witness = Witness::new(model, self.versions);
-            let mut found = Vec::new();
-            for &key in keys {
-                witness.check(key, positions, &mut found);
+    /// What an order gets wrong, unless that is too much.
+    fn wrong(&self, order: &[Node]) -> Option<Wrong> {
+        let (model, versions) = (self.graph.model, self.versions);
+        let positions = positions(order);
+        let suspects = suspects(model, versions, order, &positions);
+        let many = order.len() / EVENTS_PER_WRONG_PAIR + 1;
+        let mut wrong = Wrong::default();
+        let mut witness = Witness::new(model, versions);
+        for key in suspects.keys {
+            witness.check(key, &positions, &mut wrong.pairs);
+        }
+        let position = |node: Node| positions[node as usize];
+        let reader = |read: ReadId| model.begin(versions.reader(read));
+        let mut reads: Vec<(KeyId, Node)> = suspects
+            .initial_reads
+            .iter()
+            .map(|&it| (versions.index.read(it).key, reader(it)))
+            .collect();
+        // The last ones of each key come first.
+        reads.sort_unstable_by_key(|&(key, begin)| (key, Reverse(position(begin))));
+        for same in reads.chunk_by(|one, other| one.0 == other.0) {
+            for slot in versions.slots_of(same[0].0) {
+                let commit = model.commit(versions.writer(slot));
+                let later = same.iter().take_while(|it| position(commit) < position(it.1));
+                wrong.initial.extend(later.map(|&(_, begin)| (begin, commit)));
+                if wrong.initial.len() > many {
+                    return None;
+                }
             }
-            found
-        });
-        found.collect::<Vec<_>>().concat()
+        }
+        (wrong.pairs.len() + wrong.initial.len() <= many).then_some(wrong)
     }
 
     /// The pair the other way round, if a reader of its first version began only after
@@ -131,6 +152,21 @@ impl<'a> Timed<'a> {
         }
         order.reverse();
         Some(order)
+    }
+}
+
+/// What an order gets wrong.
+#[derive(Default)]
+struct Wrong {
+    /// Versions of one key.
+    pairs: Vec<Pair>,
+    /// Who read an initial version, and who replaced it before that.
+    initial: Vec<(Node, Node)>,
+}
+
+impl Wrong {
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty() && self.initial.is_empty()
     }
 }
 

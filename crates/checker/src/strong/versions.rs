@@ -77,6 +77,8 @@ pub(super) struct Versions<'a> {
     /// steps.
     next_steps: Vec<u32>,
     pub(super) divergences: Vec<Divergence>,
+    /// Per key, whether there are links between its versions.
+    pub(super) linked: Vec<bool>,
     /// Per key, whether its order is known.
     pub(super) settled: Vec<bool>,
     /// Per key, the read of its initial version by a transaction that also writes it.
@@ -109,6 +111,7 @@ impl<'a> Versions<'a> {
             has_more: Vec::new(),
             next_steps: Vec::new(),
             divergences: Vec::new(),
+            linked: Vec::new(),
             settled: Vec::new(),
             initial_rewriter: Vec::new(),
             conditions: Conditions::default(),
@@ -150,6 +153,7 @@ impl<'a> Versions<'a> {
             has_more: self.has_more.clone(),
             next_steps: self.next_steps.clone(),
             divergences: self.divergences.clone(),
+            linked: self.linked.clone(),
             settled: self.settled.clone(),
             initial_rewriter: self.initial_rewriter.clone(),
             conditions: Conditions::default(),
@@ -173,17 +177,30 @@ impl<'a> Versions<'a> {
 
     fn find_seen(&mut self, model: &Model) {
         let (history, index) = (self.history, self.index);
+        // Per key, the version that was written or found last: most reads see that one, and
+        // what its writer wrote need not be looked through.
+        let mut last = vec![(TxnId(u32::MAX), NO_SLOT); history.key_count()];
         history.txns_interleaved().for_each(|txn| {
             for read in index.read_range(txn) {
                 self.readers[read as usize] = txn;
                 let it = index.read(ReadId(read));
                 if self.is_protected(model, txn, &it) {
                     self.seen[read as usize] = match it.origin {
-                        Origin::Txn(writer) => self.slot(it.key, writer).unwrap_or(NO_SLOT),
+                        Origin::Txn(writer) if last[it.key.index()].0 == writer => {
+                            last[it.key.index()].1
+                        }
+                        Origin::Txn(writer) => {
+                            let slot = self.slot(it.key, writer).unwrap_or(NO_SLOT);
+                            last[it.key.index()] = (writer, slot);
+                            slot
+                        }
                         Origin::Initial => INITIAL_SLOT,
                         Origin::Several | Origin::Nobody => NO_SLOT,
                     };
                 }
+            }
+            for (key, slot) in self.written_by(txn) {
+                last[key.index()] = (txn, slot);
             }
         });
     }
@@ -202,39 +219,11 @@ impl<'a> Versions<'a> {
     }
 
     fn group_reads(&mut self) {
-        let mut starts = vec![0u32; self.next.len() + 1];
-        self.reads_interleaved().for_each(|read| {
-            let slot = self.seen[read.0 as usize];
-            if slot < INITIAL_SLOT {
-                starts[slot as usize + 1] += 1;
-            }
-        });
-        for slot in 1..starts.len() {
-            starts[slot] += starts[slot - 1];
-        }
-        let mut reads = vec![ReadId(0); *starts.last().expect("one more than slots") as usize];
-        let mut at = starts.clone();
-        let mut initial_reads = Vec::new();
-        self.reads_interleaved().for_each(|read| {
-            let slot = self.seen[read.0 as usize];
-            if slot < INITIAL_SLOT {
-                let place = &mut at[slot as usize];
-                reads[*place as usize] = read;
-                *place += 1;
-            } else if slot == INITIAL_SLOT {
-                initial_reads.push((self.index.read(read).key, read));
-            }
-        });
-        for range in starts.windows(2) {
-            let same = &mut reads[range[0] as usize..range[1] as usize];
-            if !same.is_sorted() {
-                same.sort_unstable();
-            }
-        }
-        initial_reads.sort_unstable();
-        self.initial_reads = initial_reads;
-        self.slot_starts = starts;
-        self.slot_reads = reads;
+        (self.slot_starts, self.slot_reads) = grouped(&self.seen, self.next.len());
+        let reads = (0..).map(ReadId).zip(&self.seen);
+        let initial = reads.filter(|(_, seen)| **seen == INITIAL_SLOT);
+        self.initial_reads = initial.map(|(read, _)| (self.index.read(read).key, read)).collect();
+        self.initial_reads.sort_unstable();
     }
 
     /// All external reads, those of neighbours in time together.
@@ -248,6 +237,11 @@ impl<'a> Versions<'a> {
         self.find_steps(sources);
         self.more_links.sort_unstable_by_key(|link| (link.before, link.after));
         self.more_links.dedup_by_key(|link| (link.before, link.after));
+        self.linked = vec![false; self.history.key_count()];
+        for key in self.history.keys() {
+            let mut slots = self.slots_of(key);
+            self.linked[key.index()] = slots.any(|slot| self.next[slot as usize] != NO_SLOT);
+        }
         if !self.more_links.is_empty() {
             self.has_more = vec![false; self.next.len()];
             for link in &self.more_links {
@@ -380,6 +374,13 @@ impl<'a> Versions<'a> {
         Some(self.written_slots[range.start + place])
     }
 
+    /// The keys that a transaction wrote, with its versions of them.
+    #[inline]
+    pub(super) fn written_by(&self, writer: TxnId) -> impl Iterator<Item = (KeyId, Slot)> {
+        let slots = &self.written_slots[self.index.written_range(writer)];
+        self.index.written_by(writer).iter().copied().zip(slots.iter().copied())
+    }
+
     /// The transaction that wrote a version.
     #[inline]
     pub(super) fn writer(&self, slot: Slot) -> TxnId {
@@ -442,8 +443,55 @@ impl<'a> Versions<'a> {
             + 4 * (self.written_slots.len() + self.next.len() + self.next_steps.len())
             + self.followed.len()
             + self.has_more.len()
-            + 9 * self.settled.len()
+            + 10 * self.settled.len()
     }
+}
+
+/// So many slots have their counters in a cache.
+const SLOTS_PER_BLOCK: usize = 1 << 16;
+
+/// Per slot where its reads start, and one more, and the reads in the order of their slots
+/// and ids: `seen` is what each read saw.
+///
+/// Many slots are taken block by block, so that neither counters nor places are far apart.
+fn grouped(seen: &[Slot], slots: usize) -> (Vec<u32>, Vec<ReadId>) {
+    let of_slots = || seen.iter().zip(0..).filter(|(slot, _)| **slot < INITIAL_SLOT);
+    let block_of = |slot: Slot| slot as usize / SLOTS_PER_BLOCK;
+    let mut ends = vec![0usize; slots.div_ceil(SLOTS_PER_BLOCK)];
+    of_slots().for_each(|(&slot, _)| ends[block_of(slot)] += 1);
+    let mut total = 0;
+    for end in &mut ends {
+        total += std::mem::replace(end, total);
+    }
+    let mut pairs = vec![(0, ReadId(0)); total];
+    of_slots().for_each(|(&slot, read)| {
+        let place = &mut ends[block_of(slot)];
+        pairs[*place] = (slot, ReadId(read));
+        *place += 1;
+    });
+    let mut starts = Vec::with_capacity(slots + 1);
+    let mut reads = vec![ReadId(0); total];
+    let mut at = vec![0u32; SLOTS_PER_BLOCK.min(slots)];
+    let mut begin = 0;
+    for (block, &end) in ends.iter().enumerate() {
+        let first = block * SLOTS_PER_BLOCK;
+        let at = &mut at[..SLOTS_PER_BLOCK.min(slots - first)];
+        at.fill(0);
+        pairs[begin..end].iter().for_each(|&(slot, _)| at[slot as usize - first] += 1);
+        let mut start = begin as u32;
+        for count in &mut *at {
+            starts.push(start);
+            start += std::mem::replace(count, start);
+        }
+        for &(slot, read) in &pairs[begin..end] {
+            let place = &mut at[slot as usize - first];
+            reads[*place as usize] = read;
+            *place += 1;
+        }
+        begin = end;
+    }
+    starts.push(total as u32);
+    (starts, reads)
 }
 
 /// Slots of a key lie in the order of their writers' ids.
@@ -459,4 +507,38 @@ fn written_slots(history: &History, index: &Index) -> Vec<Slot> {
         }
     }
     slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_grouped_by_slot_in_their_order_over_many_blocks() {
+        let slots = 2 * SLOTS_PER_BLOCK + 3;
+        let seen: Vec<Slot> = (0..4 * slots as u32)
+            .map(|read| match read % 5 {
+                3 => NO_SLOT,
+                4 => INITIAL_SLOT,
+                _ => read.wrapping_mul(2_654_435_761) % (slots as u32 - 1),
+            })
+            .collect();
+        let (starts, reads) = grouped(&seen, slots);
+        let mut expected: Vec<(Slot, ReadId)> =
+            (0..).map(ReadId).zip(&seen).map(|(read, &slot)| (slot, read)).collect();
+        expected.retain(|(slot, _)| *slot < INITIAL_SLOT);
+        expected.sort_unstable();
+        let found = (0..slots).flat_map(|slot| {
+            let range = starts[slot] as usize..starts[slot + 1] as usize;
+            reads[range].iter().map(move |&read| (slot as Slot, read))
+        });
+        assert!(found.eq(expected), "reads of other slots or in another order");
+        assert_eq!((starts.len(), starts[slots] as usize), (slots + 1, reads.len()));
+    }
+
+    #[test]
+    fn nothing_read_is_no_group() {
+        assert_eq!(grouped(&[], 0), (vec![0], vec![]));
+        assert_eq!(grouped(&[NO_SLOT, INITIAL_SLOT], 2), (vec![0, 0, 0], vec![]));
+    }
 }

@@ -8,8 +8,8 @@
 use super::graph::Graph;
 use super::model::{Events, Model, Node, Writers};
 use super::sources::Sources;
-use super::versions::{Slot, Versions};
-use isolde_history::{History, KeyId, TxnId};
+use super::versions::{INITIAL_SLOT, NO_SLOT, Slot, Versions};
+use isolde_history::{History, KeyId, ReadId, TxnId};
 
 /// Two versions of a key whose order has to be decided; `first` comes first in the
 /// order that was looked at.
@@ -78,6 +78,93 @@ impl<'a> Witness<'a> {
                     found.push(Pair { first, second });
                 }
             }
+        }
+    }
+}
+
+/// What an order of events may get wrong.
+#[derive(Default)]
+pub(super) struct Suspects {
+    /// Keys with a read that does not see the last version installed before it, or with
+    /// writers that overlap, in the order of their ids.
+    pub(super) keys: Vec<KeyId>,
+    /// Reads of initial versions that begin after another one was installed.
+    pub(super) initial_reads: Vec<ReadId>,
+}
+
+impl Suspects {
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.initial_reads.is_empty()
+    }
+}
+
+/// Replays an order of events, given with the position of each.
+///
+/// At hand are the last versions of all keys, and what neighbours in time did lies together,
+/// so that caches help however long the history is. Looking at one key after the other
+/// touches all of the history for each.
+pub(super) fn suspects(
+    model: &Model,
+    versions: &Versions<'_>,
+    order: &[Node],
+    positions: &[u32],
+) -> Suspects {
+    let events = model.events_of(versions.history.txn_count()) as Node;
+    let last = vec![(NO_SLOT, 0); versions.history.key_count()];
+    let mut replay = Replay { model, versions, last, found: Suspects::default() };
+    for &node in order.iter().filter(|&&node| node < events) {
+        let txn = model.txn(node);
+        if node == model.begin(txn) {
+            replay.read(txn);
+        }
+        if node == model.commit(txn) {
+            replay.install(txn, positions);
+        }
+    }
+    let mut found = replay.found;
+    found.keys.retain(|key| !versions.settled[key.index()]);
+    found.keys.sort_unstable();
+    found.keys.dedup();
+    found
+}
+
+struct Replay<'a> {
+    model: &'a Model,
+    versions: &'a Versions<'a>,
+    /// Per key, its last version, and the position at which it was installed.
+    last: Vec<(Slot, u32)>,
+    found: Suspects,
+}
+
+impl Replay<'_> {
+    fn read(&mut self, reader: TxnId) {
+        let (versions, index) = (self.versions, self.versions.index);
+        for read in index.read_range(reader) {
+            let seen = versions.seen[read as usize];
+            if seen == NO_SLOT {
+                continue;
+            }
+            let key = index.read(ReadId(read)).key;
+            let last = self.last[key.index()].0;
+            if seen == INITIAL_SLOT && last != NO_SLOT {
+                self.found.initial_reads.push(ReadId(read));
+            } else if seen != INITIAL_SLOT && last != seen {
+                self.found.keys.push(key);
+            }
+        }
+    }
+
+    fn install(&mut self, writer: TxnId, positions: &[u32]) {
+        let model = self.model;
+        let apart = model.writers == Writers::Apart && model.events == Events::Two;
+        let begin = positions[model.begin(writer) as usize];
+        let commit = positions[model.commit(writer) as usize];
+        for (key, slot) in self.versions.written_by(writer) {
+            let (last, installed) = &mut self.last[key.index()];
+            if apart && *last != NO_SLOT && begin < *installed {
+                self.found.keys.push(key);
+            }
+            (*last, *installed) = (slot, commit);
         }
     }
 }

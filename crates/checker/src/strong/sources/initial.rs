@@ -59,6 +59,13 @@ impl<'a> Initial<'a> {
         initial
     }
 
+    /// The same for keys alone whose first version is known. They need no nodes.
+    pub(in crate::strong) fn of_rewritten(mut self) -> Self {
+        self.keys.retain(|of| of.rewriting.is_some());
+        self.nodes = 0;
+        self
+    }
+
     /// How many nodes it needs.
     pub(in crate::strong) fn node_count(&self) -> usize {
         self.nodes as usize

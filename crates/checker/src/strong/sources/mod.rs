@@ -62,6 +62,16 @@ impl<'a> Known<'a> {
         }
     }
 
+    /// Leaves out who read the initial version of a key and who wrote it, but where a
+    /// transaction did both: about as many edges as there are writes. An order without them
+    /// has to be looked at.
+    #[must_use]
+    pub(super) fn without_initial_reads(mut self) -> Self {
+        self.nodes -= self.initial.node_count();
+        self.initial = self.initial.of_rewritten();
+        self
+    }
+
     /// Adds the real time that the level asks for.
     #[must_use]
     pub(super) fn with_times(mut self, clock_drift: Time) -> Self {

@@ -34,7 +34,7 @@ impl Edges for VersionOrder<'_> {
         if is_long {
             versions.reads_interleaved().for_each(|read| {
                 let slot = versions.seen[read.0 as usize];
-                if slot < INITIAL_SLOT {
+                if slot < INITIAL_SLOT && versions.linked[versions.index.read(read).key.index()] {
                     self.replaced(slot, &[read], emit);
                 }
             });
