@@ -20,6 +20,7 @@ mod outputs;
 mod page;
 mod prose;
 mod real_time;
+mod reasons;
 mod replay;
 mod runs_page;
 pub mod scenario;

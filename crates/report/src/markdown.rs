@@ -3,6 +3,7 @@
 use crate::counterexample::Counterexample;
 use crate::drawing::operation;
 use crate::escape::{markdown, markdown_code};
+use crate::reasons::SharedReasons;
 use crate::replay;
 use crate::scenario::Scenario;
 use crate::{AnomalyReport, Report, Unreadable};
@@ -30,6 +31,7 @@ pub(crate) fn to_markdown(report: &Report) -> String {
         report.version,
     )
     .expect("a string grows");
+    let shared = SharedReasons::of(report);
     for level in report.levels.iter().rev() {
         let mark = match level.verdict {
             "satisfied" => "✅",
@@ -38,9 +40,13 @@ pub(crate) fn to_markdown(report: &Report) -> String {
         };
         let everyday = |anomaly: &AnomalyReport| anomaly.scenario.names.everyday.clone();
         let names: Vec<String> = level.anomalies.iter().map(everyday).collect();
-        let reason = level.reason.clone().unwrap_or_else(|| names.join(", "));
+        let reason = level.reason.as_deref().map(|reason| shared.told(reason));
+        let reason = reason.unwrap_or_else(|| names.join(", "));
         let (name, verdict, reason) = (level.level, level.verdict, markdown(&reason));
         writeln!(out, "| {name} | {mark} {verdict} | {reason} |").expect("a string grows");
+    }
+    for reason in shared.all() {
+        writeln!(out, "\n{}", markdown(&reason)).expect("a string grows");
     }
     for counterexample in report.counterexamples() {
         violation(&mut out, &counterexample);

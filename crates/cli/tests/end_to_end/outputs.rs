@@ -69,6 +69,22 @@ fn dot_and_svg_show_both_transactions_and_both_edges() {
     assert_eq!((svg.matches("class=\"card ").count(), svg.matches("data-edge=").count()), (2, 2));
 }
 
+/// A history of a mutex gave the same long reason at each of 23 levels.
+#[test]
+fn a_reason_that_levels_share_is_said_once() {
+    let call = |kind: &str| format!("{{:process 0, :type :{kind}, :f :acquire, :value nil}}\n");
+    let folder = Folder::with(&[("mutex.edn", &(call("invoke") + &call("ok")))]);
+    let reason = "is neither read nor write";
+    for (form, referring) in [("text", "  (see [1])\n"), ("markdown", "| see \\[1\\] |\n")] {
+        let told = folder.isolde(&format!("check mutex.edn --format {form}")).stdout;
+        let found = (told.matches(reason).count(), told.matches(referring).count());
+        assert!(found.0 == 1 && found.1 > 20, "{found:?} in {told}");
+    }
+    // What only one level has stands beside it.
+    let told = folder.isolde("check mutex.edn --level causal").stdout;
+    assert!(told.contains("  causal  unknown  (one operation is neither"), "{told}");
+}
+
 #[test]
 fn a_replay_types_the_reads_before_the_commits_that_they_missed() {
     let text = printed(SKEW, "replay");
