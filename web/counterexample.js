@@ -157,6 +157,13 @@ function showPicture(parent) {
     arrow.addEventListener('focus', () => tell('point', path));
     arrow.addEventListener('blur', () => tell('point', null));
   }
+  // The keyboard has the arrow; its label, drawn above all arrows, is for the pointer.
+  for (const label of svg.querySelectorAll('.label')) {
+    const path = label.dataset.label;
+    label.addEventListener('click', () => tell('toggle', path));
+    label.addEventListener('pointerenter', () => tell('point', path));
+    label.addEventListener('pointerleave', () => tell('point', null));
+  }
   for (const card of svg.querySelectorAll('.card')) {
     const place = Number(card.dataset.txn);
     const txn = data.counterexamples[chosen].scenario.transactions[place];
@@ -175,8 +182,8 @@ function currentGraph() {
 function openInPicture(path, isOpen) {
   const svg = currentGraph();
   if (!svg) return;
-  for (const arrow of svg.querySelectorAll('.arrow.derived')) {
-    const edge = arrow.dataset.edge;
+  for (const arrow of svg.querySelectorAll('.arrow.derived,.label.derived')) {
+    const edge = arrow.dataset.edge || arrow.dataset.label;
     const isChild = edge.startsWith(`${path}.`) && !edge.slice(path.length + 1).includes('.');
     if (isChild || (!isOpen && edge.startsWith(`${path}.`))) arrow.classList.toggle('open', isOpen);
   }
@@ -219,7 +226,7 @@ on('point', (path) => {
   const edge = path == null ? null : edgeAt(path);
   if (svg) {
     svg.classList.toggle('focused', Boolean(edge));
-    for (const arrow of svg.querySelectorAll('.arrow')) arrow.classList.toggle('lit', arrow.dataset.edge === path);
+    for (const arrow of svg.querySelectorAll('.arrow,.label')) arrow.classList.toggle('lit', (arrow.dataset.edge || arrow.dataset.label) === path);
     for (const card of svg.querySelectorAll('.card')) {
       const txn = Number(card.dataset.txn);
       card.classList.toggle('lit', Boolean(edge) && (edge.from === txn || edge.to === txn));
