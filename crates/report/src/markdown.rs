@@ -1,5 +1,6 @@
 //! The report in Markdown: for a bug report, and for the step summary of a workflow.
 
+use crate::argument;
 use crate::counterexample::Counterexample;
 use crate::drawing::operation;
 use crate::escape::{markdown, markdown_code};
@@ -78,6 +79,11 @@ fn violation(out: &mut String, counterexample: &Counterexample<'_>) {
     transactions(out, scenario);
     out.push('\n');
     out.push_str(&markdown_code("", counterexample.explanation));
+    if !argument::is_short(scenario) {
+        out.push_str("\n<details><summary>The whole argument</summary>\n\n");
+        out.push_str(&markdown_code("", &argument::full(scenario).join("\n")));
+        out.push_str("\n</details>\n");
+    }
     if !scenario.meaning.is_empty() {
         writeln!(out, "\n{}", markdown(&sentence(&scenario.meaning))).expect("a string grows");
     }

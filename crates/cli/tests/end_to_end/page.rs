@@ -187,6 +187,30 @@ fn a_hundred_thousand_transactions_are_there_within_two_seconds() {
 }
 
 #[test]
+fn an_order_that_was_told_before_opens_again() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = Folder::with(&[]);
+    let history = "--transactions 3000 --keys 1500 --read-share 0.3 --isolation snapshot-isolation";
+    made(&folder, &format!("gen {history} -o h.txt"));
+    let run = folder.isolde("check h.txt --level serializable --format html -o page.html");
+    assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    browser.resize(1280, 900, false);
+    browser.open_file(&folder.path("page.html"));
+    let closed = "document.querySelectorAll('.step.grounded > .head[aria-expanded=false]')";
+    for _ in 0..7 {
+        browser.value(&format!("{closed}.forEach((head) => head.click())"));
+    }
+    let text = browser.value("document.querySelector('#violation details pre').textContent");
+    assert!(text.as_str().is_some_and(|text| text.contains("  F1. ")), "{text}");
+    let found = browser.value(
+        "(() => { const facts = [...document.querySelectorAll('.step > .head .fact')]; \
+         const open = facts.filter((it) => it.closest('.step').querySelector('.detail .step')); \
+         return facts.length > 3 && open.length > 3; })()",
+    );
+    assert_eq!((found, &browser.complaints[..]), (json!(true), &[][..] as &[String]));
+}
+
+#[test]
 fn finished_runs_are_browsed_and_nothing_else() {
     let folder = Folder::with(&[("secret", "not for you")]);
     let made = folder.isolde(
