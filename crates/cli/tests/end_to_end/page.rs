@@ -171,6 +171,8 @@ fn a_hundred_thousand_transactions_are_there_within_two_seconds() {
     );
     let run = folder.isolde("check big --level cursor-stability --format html -o big.html");
     assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    let size = std::fs::metadata(folder.path("big.html")).expect("a page").len();
+    assert!(size < 8_000_000, "{size} bytes are more than a mail takes");
     browser.resize(1280, 900, false);
     let milliseconds = browser.open_file(&folder.path("big.html"));
     // Two seconds on an idle machine; tests share theirs.
@@ -183,6 +185,27 @@ fn a_hundred_thousand_transactions_are_there_within_two_seconds() {
     );
     assert!(spent.as_f64().is_some_and(|spent| spent < 2000.0), "drawn in {spent} ms");
     browser.screenshot("big.png", true);
+    assert_eq!(browser.complaints, [""; 0]);
+}
+
+#[test]
+fn the_page_has_every_operation_as_it_was() {
+    let history = "A: w(x,-5) r(y,nil) w(y,2)\nA: r(x,-5) w(x,1125899906842625)\n\
+                   A: r(y,2) w(z,30) r(x,1125899906842625)\n";
+    let Some((_folder, mut browser)) = opened(history) else { return };
+    let told = browser.value(
+        "new Promise((done) => { const field = document.getElementById('search'); \
+         field.value = 'A.'; field.dispatchEvent(new Event('input')); setTimeout(() => \
+         done([...document.querySelectorAll('#results .op')].map((it) => it.textContent)), 300); })",
+    );
+    assert_eq!(
+        told,
+        json!([
+            "write x = -5, read y = nil, write y = 2",
+            "read x = -5, write x = 1125899906842625",
+            "read y = 2, write z = 30, read x = 1125899906842625"
+        ])
+    );
     assert_eq!(browser.complaints, [""; 0]);
 }
 

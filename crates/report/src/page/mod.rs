@@ -8,6 +8,7 @@ mod columns;
 mod digest;
 mod lattice_picture;
 mod layers;
+mod packed;
 mod plots;
 
 use crate::argument;
