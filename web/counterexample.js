@@ -78,7 +78,7 @@ function showViolation() {
 /** An argument that is short anyway is shown down to its grounds at once. */
 function openShort(scenario) {
   const count = (edges) => edges.reduce((sum, edge) => sum + 1 + count(edge.because), 0);
-  if (count(edgesOf(scenario, chosenCase)) <= SHORT) {
+  if (!scenario.facts && count(edgesOf(scenario, chosenCase)) <= SHORT) {
     for (;;) {
       const closed = [...byId('violation').querySelectorAll('.step.grounded > .head[aria-expanded=false]')];
       if (!closed.length) break;
@@ -118,7 +118,7 @@ function more(it) {
     }
   });
   const parts = make('div', {},
-    make('details', {}, make('summary', {}, 'The whole argument as text'), make('pre', {}, it.explanation)),
+    make('details', {}, make('summary', {}, 'The whole argument as text'), make('pre', {}, it.argument)),
     make('details', {}, make('summary', {}, 'Statements that repeat it'), copy, script));
   if (it.scenario.also.length) {
     parts.append(make('details', {}, make('summary', {}, 'Also ruled out by it'), make('p', {}, it.scenario.also.join(', '))));
@@ -157,6 +157,13 @@ function showPicture(parent) {
     arrow.addEventListener('focus', () => tell('point', path));
     arrow.addEventListener('blur', () => tell('point', null));
   }
+  // The keyboard has the arrow; its label, drawn above all arrows, is for the pointer.
+  for (const label of svg.querySelectorAll('.label')) {
+    const path = label.dataset.label;
+    label.addEventListener('click', () => tell('toggle', path));
+    label.addEventListener('pointerenter', () => tell('point', path));
+    label.addEventListener('pointerleave', () => tell('point', null));
+  }
   for (const card of svg.querySelectorAll('.card')) {
     const place = Number(card.dataset.txn);
     const txn = data.counterexamples[chosen].scenario.transactions[place];
@@ -175,8 +182,8 @@ function currentGraph() {
 function openInPicture(path, isOpen) {
   const svg = currentGraph();
   if (!svg) return;
-  for (const arrow of svg.querySelectorAll('.arrow.derived')) {
-    const edge = arrow.dataset.edge;
+  for (const arrow of svg.querySelectorAll('.arrow.derived,.label.derived')) {
+    const edge = arrow.dataset.edge || arrow.dataset.label;
     const isChild = edge.startsWith(`${path}.`) && !edge.slice(path.length + 1).includes('.');
     if (isChild || (!isOpen && edge.startsWith(`${path}.`))) arrow.classList.toggle('open', isOpen);
   }
@@ -209,9 +216,21 @@ function edgeAt(path) {
   for (const place of path.split('.')) {
     edge = edges[Number(place)];
     if (!edge) return null;
-    edges = edge.because;
+    edges = grounds(scenario, edge);
   }
   return edge;
+}
+
+/** What an edge follows from, told here or where the same was told before. */
+function grounds(scenario, edge) {
+  if (edge.because.length || edge.fact == null) return edge.because;
+  const open = [...scenario.edges, ...scenario.cases.flatMap((it) => it.edges), ...(scenario.facts || [])];
+  while (open.length) {
+    const other = open.pop();
+    if (other.fact === edge.fact && other.because.length) return other.because;
+    open.push(...other.because);
+  }
+  return [];
 }
 
 on('point', (path) => {
@@ -219,7 +238,7 @@ on('point', (path) => {
   const edge = path == null ? null : edgeAt(path);
   if (svg) {
     svg.classList.toggle('focused', Boolean(edge));
-    for (const arrow of svg.querySelectorAll('.arrow')) arrow.classList.toggle('lit', arrow.dataset.edge === path);
+    for (const arrow of svg.querySelectorAll('.arrow,.label')) arrow.classList.toggle('lit', (arrow.dataset.edge || arrow.dataset.label) === path);
     for (const card of svg.querySelectorAll('.card')) {
       const txn = Number(card.dataset.txn);
       card.classList.toggle('lit', Boolean(edge) && (edge.from === txn || edge.to === txn));
@@ -270,8 +289,10 @@ function step(scenario, edge, path) {
   const head = make('button', { type: 'button', class: 'head', 'aria-expanded': 'false' },
     make('span', { class: 'caret', 'aria-hidden': 'true' }, '▸'),
     make('span', { class: `kind ${kind}` }, edge.key == null ? edge.kind : `${edge.kind} ${edge.key}`),
-    make('span', { class: 'text' }, make('b', {}, `${name(edge.from)} before ${name(edge.to)}: `), edge.explanation));
-  const item = make('li', { class: edge.because.length ? 'step grounded' : 'step', 'data-path': path }, head);
+    make('span', { class: 'text' }, make('b', {}, `${name(edge.from)} before ${name(edge.to)}: `), edge.explanation,
+      edge.fact == null ? null : make('span', { class: 'fact' }, ` F${edge.fact}`)));
+  const isGrounded = grounds(scenario, edge).length || edge.left_out != null;
+  const item = make('li', { class: isGrounded ? 'step grounded' : 'step', 'data-path': path }, head);
   head.addEventListener('click', () => {
     const isOpen = head.getAttribute('aria-expanded') !== 'true';
     head.setAttribute('aria-expanded', String(isOpen));
@@ -290,8 +311,13 @@ function step(scenario, edge, path) {
 function derivation(scenario, edge, path) {
   const detail = make('div', { class: 'detail' });
   if (edge.operations.length) detail.append(make('p', {}, 'It rests on'), operations(scenario, edge.operations));
-  if (edge.because.length) {
-    detail.append(make('p', {}, 'and follows from'), stepList(scenario, edge.because, `${path}.`));
+  const steps = grounds(scenario, edge);
+  if (steps.length) {
+    detail.append(make('p', {}, 'and follows from'), stepList(scenario, steps, `${path}.`));
+  }
+  if (edge.left_out != null) {
+    const count = edge.left_out ? `${edge.left_out} more steps, which` : 'what';
+    detail.append(make('p', {}, `and follows from ${count} the certificate has`));
   }
   if (!detail.children.length) detail.append(make('p', {}, 'Nothing else is needed for it.'));
   return detail;

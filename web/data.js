@@ -32,14 +32,84 @@ function offsets(lengths) {
   return starts;
 }
 
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+,-./:;=?@[]^_`{|}~ \'';
+
+/** What each character code counts in a packed number; the first half of the digits end one. */
+const WORTH = new Uint8Array(128);
+for (let d = 0; d < DIGITS.length; d++) WORTH[DIGITS.charCodeAt(d)] = d;
+
+/** Calls with each number of a packed column. */
+function eachNumber(packed, take) {
+  let number = 0;
+  for (let i = 0; i < packed.length; i++) {
+    const worth = WORTH[packed.charCodeAt(i)];
+    if (worth >= 45) {
+      number = number * 45 + worth - 45;
+    } else {
+      take(number * 45 + worth);
+      number = 0;
+    }
+  }
+}
+
+/** Where the sign is in the last bit; numbers may be too long for shifts. */
+const signed = (number) => (number % 2 ? -(number + 1) / 2 : number / 2);
+
+function unpacked(packed) {
+  const numbers = [];
+  eachNumber(packed, (number) => numbers.push(number));
+  return numbers;
+}
+
+/** A column that was packed as differences. Times that are not all recorded come as they are. */
+function summed(packed) {
+  if (typeof packed !== 'string') return packed;
+  const numbers = [];
+  let last = 0;
+  eachNumber(packed, (number) => numbers.push(last += signed(number)));
+  return numbers;
+}
+
+/** The values of all operations: each a text, or near the last number that was written. */
+function readValues(raw, kinds) {
+  const values = [];
+  let last = 0;
+  let isText = false;
+  eachNumber(raw.values, (number) => {
+    if (isText) {
+      isText = false;
+      values.push(raw.texts[number]);
+    } else if (number === 0) {
+      isText = true;
+    } else {
+      const value = last + signed(number - 1);
+      if ('waid'.includes(kinds[values.length])) last = value;
+      values.push(value);
+    }
+  });
+  return values;
+}
+
 /** The history's columns with the sums that make them quick to enter. */
-function readHistory(raw) {
-  if (!raw) return null;
-  const count = raw.txn_ops.length;
+function readHistory(packed) {
+  if (!packed) return null;
+  const patterns = unpacked(packed.txn_patterns).map((place) => packed.patterns[place]);
+  const kinds = patterns.join('');
+  const raw = {
+    ...packed,
+    kinds,
+    invoked: summed(packed.invoked),
+    completed: summed(packed.completed),
+    layers: summed(packed.layers),
+    places: summed(packed.places),
+    op_keys: unpacked(packed.op_keys).map((number) => number - 1),
+    values: readValues(packed, kinds),
+  };
+  const count = patterns.length;
   const history = {
     ...raw,
     count,
-    ops: offsets(raw.txn_ops),
+    ops: offsets(patterns.map((pattern) => pattern.length)),
     bySession: offsets(raw.session_txns),
     sessionOf: new Uint32Array(count),
     timed: Boolean(raw.invoked),

@@ -403,7 +403,9 @@ fn derive(edge: &Edge, steps: &mut Vec<Step>) -> StepId {
         | Reason::FirstVersion { .. }
         | Reason::WritersApart { .. }
         | Reason::Assumed { .. }
-        | Reason::Supposed { .. } => unreachable!("strong levels bring their proof"),
+        | Reason::Supposed { .. }
+        | Reason::AsTold
+        | Reason::Untold { .. } => unreachable!("strong levels bring their proof"),
     };
     let node = |txn: TxnId| if txn == INITIAL { Node::INITIAL } else { Node::commit(txn) };
     steps.push(Step { from: node(edge.before), to: node(edge.after), rule });

@@ -33,7 +33,7 @@ pub use anomaly::{
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
-pub use explain::{Explanation, Progress, explain, shrink};
+pub use explain::{Explanation, Progress, explain, in_depth, shrink};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};

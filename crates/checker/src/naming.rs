@@ -112,9 +112,9 @@ pub(crate) fn of_cases(cases: Cases) -> Anomaly {
 /// see, whose version is later because of the rest of the cycle.
 pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
     for _ in 0..TURNS_MAX {
-        let hidden = cycle.edges.iter().position(|edge| {
-            matches!(&edge.reason, Reason::Overwritten { visible, .. } if !visible.is_empty())
-        });
+        let hidden = cycle.edges.iter().position(
+            |edge| matches!(&edge.reason, Reason::Overwritten { visible, .. } if is_told(visible)),
+        );
         let Some(place) = hidden else { break };
         cycle.edges.rotate_left(place);
         let rest = cycle.edges.split_off(1);
@@ -180,12 +180,18 @@ fn raw<'a>(history: &History, edges: &'a [Edge]) -> Vec<&'a Edge> {
 fn path<'a>(history: &History, edge: &'a Edge) -> Option<(KeyId, &'a [Edge])> {
     match &edge.reason {
         Reason::WritersApart { because, key }
-            if !because.is_empty() && !is_shown_by_list(history, edge) =>
+            if is_told(because) && !is_shown_by_list(history, edge) =>
         {
             Some((*key, because))
         }
         _ => None,
     }
+}
+
+/// Whether what an edge follows from stands here.
+fn is_told(premises: &[Edge]) -> bool {
+    let is_elsewhere = |edge: &Edge| matches!(edge.reason, Reason::AsTold | Reason::Untold { .. });
+    !premises.is_empty() && !premises.iter().any(is_elsewhere)
 }
 
 /// Whether the earlier writer read a list with its own element and without that of the later

@@ -202,6 +202,13 @@ pub enum Reason {
         /// Why `before` was visible to the reader: steps from one to the other.
         visible: Vec<Edge>,
     },
+    /// In place of what an edge follows from: the same was told of the same edge before.
+    AsTold,
+    /// In place of what an edge follows from: that is not told here.
+    Untold {
+        /// Steps of the proof that this leaves out, if they were counted.
+        steps: Option<usize>,
+    },
 }
 
 /// Transactions each of which precedes the next, and the last the first.

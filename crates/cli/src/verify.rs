@@ -65,20 +65,20 @@ const fn verdict(claim: &Claim) -> &'static str {
     }
 }
 
-/// A line for each level.
+/// A line for each level that is proved, and for each reason why others are not.
 fn to_text(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> String {
     let mut lines = Vec::new();
+    let mut refusals: Vec<Refusal<'_>> = Vec::new();
     for (number, (claim, result)) in certificate.claims.iter().zip(results).enumerate() {
-        for level in &claim.levels {
-            let itself = claim.shown_at == *level;
-            let by = if itself { String::new() } else { format!(" by {}", claim.shown_at) };
-            let shown = match result {
-                Ok(extent) => format!("verified{by} ({extent})"),
-                Err(refused) => format!("refused{by}: claim {number}: {refused}"),
-            };
-            lines.push(format!("{level}: {}, {shown}\n", verdict(claim)));
+        match result {
+            Ok(extent) => lines.extend(claim.levels.iter().map(|level| {
+                let shown = format!("verified{} ({extent})", by(claim, level));
+                format!("{level}: {}, {shown}\n", verdict(claim))
+            })),
+            Err(refused) => refuse(&mut refusals, (number, claim), refused),
         }
     }
+    lines.extend(refusals.iter().map(told));
     if lines.is_empty() {
         lines.push("nothing is claimed\n".into());
     }
@@ -86,6 +86,54 @@ fn to_text(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
         lines.push(format!("with clocks up to {} ns apart\n", certificate.clock_drift));
     }
     lines.concat()
+}
+
+/// By which other level a claim settles one.
+fn by(claim: &Claim, level: &str) -> String {
+    if claim.shown_at == level { String::new() } else { format!(" by {}", claim.shown_at) }
+}
+
+/// Levels that are not proved, for one reason.
+struct Refusal<'a> {
+    reason: &'a Refused,
+    /// The first claim with that reason, and its number.
+    claim: (usize, &'a Claim),
+    levels: Vec<&'a str>,
+}
+
+/// Adds what a refused claim does not prove. A mistake in one proof is one reason, however many
+/// levels and claims rest on it.
+fn refuse<'a>(
+    refusals: &mut Vec<Refusal<'a>>,
+    (number, claim): (usize, &'a Claim),
+    reason: &'a Refused,
+) {
+    // The level that the proof is about says most of it.
+    let itself = claim.levels.iter().filter(|level| **level == claim.shown_at);
+    let others = claim.levels.iter().filter(|level| **level != claim.shown_at);
+    let levels = itself.chain(others).map(String::as_str);
+    let is_same = |refusal: &&mut Refusal<'_>| {
+        refusal.reason == reason && verdict(refusal.claim.1) == verdict(claim)
+    };
+    match refusals.iter_mut().find(is_same) {
+        Some(known) => known.levels.extend(levels),
+        None => refusals.push(Refusal { reason, claim: (number, claim), levels: levels.collect() }),
+    }
+}
+
+fn told(refusal: &Refusal<'_>) -> String {
+    let Refusal { reason, claim: (number, claim), levels } = refusal;
+    let Some((first, others)) = levels.split_first() else { return String::new() };
+    let by = by(claim, first);
+    let said = format!("{first}: {}, refused{by}: claim {number}: {reason}\n", verdict(claim));
+    match others {
+        [] => said,
+        [one] => format!("{said}  and another level for the same reason: {one}\n"),
+        _ => {
+            let (count, others) = (others.len(), others.join(", "));
+            format!("{said}  and {count} more levels for the same reason: {others}\n")
+        }
+    }
 }
 
 fn to_json(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> String {

@@ -1,5 +1,6 @@
 //! A scenario as text: what happened, who saw what, and why that cannot be.
 
+use crate::scenario::facts::is_update;
 use crate::scenario::{EdgeKind, Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
 
 /// The lines of the short form: what happened, the steps of the contradiction, and what
@@ -41,6 +42,7 @@ pub(crate) fn full(scenario: &Scenario) -> Vec<String> {
     if !scenario.conclusion.is_empty() {
         lines.push(format!("  So {}.", scenario.conclusion));
     }
+    lines.extend(facts(scenario));
     if !scenario.meaning.is_empty() {
         lines.extend([String::new(), format!("What it means: {}", scenario.meaning)]);
     }
@@ -83,6 +85,14 @@ fn sentence(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}.") }
 }
 
+/// What stands in the short form for the rest of a derivation.
+const REST: &str = "and so on; `isolde explain` tells the rest";
+
+/// Whether the short form says everything.
+pub(crate) fn is_short(scenario: &Scenario) -> bool {
+    !short(scenario).iter().any(|line| line.ends_with(REST))
+}
+
 /// Lines that tell what one step of the short form follows from; long derivations are cut.
 const SHORT_DERIVATION_MAX: usize = 6;
 
@@ -91,12 +101,36 @@ fn steps(scenario: &Scenario, edges: &[ScenarioEdge], lines: &mut Vec<String>) {
     for edge in edges {
         lines.push(told(scenario, edge));
         let mut why = Vec::new();
-        derivation(scenario, &edge.because, "  ", &mut why);
-        if why.len() > SHORT_DERIVATION_MAX {
+        brief_derivation(scenario, &edge.because, "  ", &mut why);
+        let is_long = why.len() > SHORT_DERIVATION_MAX;
+        if is_long {
             why.truncate(SHORT_DERIVATION_MAX - 1);
-            why.push("  and so on; `isolde explain` tells the rest".to_owned());
         }
         lines.extend(why);
+        if is_long || goes_on(edge) {
+            lines.push(format!("  {REST}"));
+        }
+    }
+}
+
+/// Whether an edge follows from what is told elsewhere or nowhere.
+fn goes_on(edge: &ScenarioEdge) -> bool {
+    let is_elsewhere = edge.because.is_empty() && edge.fact.is_some();
+    is_elsewhere || edge.left_out.is_some() || edge.because.iter().any(goes_on)
+}
+
+/// What an edge follows from, without numbers of facts.
+fn brief_derivation(
+    scenario: &Scenario,
+    edges: &[ScenarioEdge],
+    indent: &str,
+    lines: &mut Vec<String>,
+) {
+    for edge in edges {
+        lines.push(format!("{indent}for {}", told(scenario, edge)));
+        if !is_update(edge) {
+            brief_derivation(scenario, &edge.because, &format!("{indent}  "), lines);
+        }
     }
 }
 
@@ -123,31 +157,74 @@ fn numbered(
             lines.push(format!("{indent}{number}. {}.", edge.explanation));
             continue;
         }
+        let label = fact_of(edge).filter(|_| is_told_here(edge));
+        let label = label.map(|label| format!("{label}: ")).unwrap_or_default();
+        let referred = fact_of(edge).filter(|_| !is_told_here(edge));
+        let referred = referred.map(|label| format!(", by {label}")).unwrap_or_default();
         lines.push(format!(
-            "{indent}{number}. {from} comes before {to}: {}. [{}{}]",
+            "{indent}{number}. {label}{from} comes before {to}: {}{referred}. {}",
             told(scenario, edge),
-            edge.kind.name(),
-            edge.key.as_ref().map(|key| format!(" on {key}")).unwrap_or_default()
+            kind(edge)
         ));
-        derivation(scenario, &edge.because, &format!("{indent}     "), lines);
+        let indent = format!("{indent}     ");
+        grounds(scenario, edge, &indent, lines);
     }
 }
 
-/// What an edge follows from, down to operations. Nested as deep as a few transactions
-/// allow, so this may recurse.
-fn derivation(scenario: &Scenario, edges: &[ScenarioEdge], indent: &str, lines: &mut Vec<String>) {
-    for edge in edges {
-        lines.push(format!("{indent}for {}", told(scenario, edge)));
-        if !is_update(edge) {
-            derivation(scenario, &edge.because, &format!("{indent}  "), lines);
+/// What kind of dependency an edge is: `[rw on x]`.
+fn kind(edge: &ScenarioEdge) -> String {
+    let key = edge.key.as_ref().map(|key| format!(" on {key}")).unwrap_or_default();
+    format!("[{}{key}]", edge.kind.name())
+}
+
+/// The orders that are told apart, each with what it follows from.
+fn facts(scenario: &Scenario) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !scenario.facts.is_empty() {
+        lines.extend([String::new(), "What that rests on:".to_owned()]);
+    }
+    for fact in &scenario.facts {
+        let (from, to) = (name(scenario, fact.from), name(scenario, fact.to));
+        let label = fact_of(fact).unwrap_or_default();
+        let (told, kind) = (told(scenario, fact), kind(fact));
+        lines.push(format!("  {label}. {from} comes before {to}: {told}. {kind}"));
+        grounds(scenario, fact, "       ", &mut lines);
+    }
+    lines
+}
+
+/// What other edges call an edge.
+fn fact_of(edge: &ScenarioEdge) -> Option<String> {
+    edge.fact.map(|number| format!("F{number}"))
+}
+
+fn is_told_here(edge: &ScenarioEdge) -> bool {
+    !edge.because.is_empty()
+}
+
+/// What an edge follows from, down to operations or to a fact. Nested a few levels deep, so
+/// this may recurse.
+fn grounds(scenario: &Scenario, edge: &ScenarioEdge, indent: &str, lines: &mut Vec<String>) {
+    if is_update(edge) {
+        return;
+    }
+    for step in &edge.because {
+        let told = told(scenario, step);
+        lines.push(match fact_of(step) {
+            Some(label) if is_told_here(step) => format!("{indent}for {label}: {told}"),
+            Some(label) => format!("{indent}for {told}, by {label}"),
+            None => format!("{indent}for {told}"),
+        });
+        grounds(scenario, step, &format!("{indent}  "), lines);
+    }
+    match edge.left_out {
+        None => {}
+        Some(0) => lines.push(format!("{indent}and so on, in the certificate")),
+        Some(1) => lines.push(format!("{indent}and so on: one more step, in the certificate")),
+        Some(count) => {
+            lines.push(format!("{indent}and so on: {count} more steps, in the certificate"));
         }
     }
-}
-
-/// Whether the later transaction replaced what it had read, which one sentence says.
-fn is_update(edge: &ScenarioEdge) -> bool {
-    edge.kind == EdgeKind::Ww
-        && matches!(&edge.because[..], [read] if read.kind == EdgeKind::Wr && read.key == edge.key)
 }
 
 fn name(scenario: &Scenario, place: usize) -> &str {

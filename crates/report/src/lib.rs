@@ -20,6 +20,7 @@ mod outputs;
 mod page;
 mod prose;
 mod real_time;
+mod reasons;
 mod replay;
 mod runs_page;
 pub mod scenario;
@@ -55,7 +56,7 @@ use serde::Serialize;
 
 /// The version of the report's JSON form; it grows when a field is added or changes its
 /// meaning.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// The version of the JSON of `lint` and `stats`, which change by themselves.
 pub(crate) const TABLES_SCHEMA: u32 = 1;
@@ -423,7 +424,10 @@ impl Explainer<'_> {
         let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
         let first = match (&explanation, first) {
             (Some(it), _) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
-            (None, Some(first)) => anomaly_report(self.prose, first, &names_of(&also)),
+            (None, Some(first)) => {
+                let first = self.in_depth(first, violated);
+                anomaly_report(self.prose, &first, &names_of(&also))
+            }
             (None, None) => return (Vec::new(), true),
         };
         let others = others.iter().take(ANOMALIES_MAX - 1);
@@ -433,6 +437,15 @@ impl Explainer<'_> {
 }
 
 impl Explainer<'_> {
+    /// An anomaly with all that the proof of its violation knows.
+    fn in_depth(&self, anomaly: &Anomaly, violated: &Violated) -> Anomaly {
+        let whole = (self.prose.history, self.prose.index);
+        match &violated.proof {
+            Some(proof) => isolde::in_depth(whole, anomaly.clone(), proof),
+            None => anomaly.clone(),
+        }
+    }
+
     /// What can be named of a violation that trying all orders showed.
     fn told_by_nothing(&self, level: Level) -> Vec<AnomalyReport> {
         let mut also: Vec<Level> = level.stronger_than();

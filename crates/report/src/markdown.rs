@@ -1,8 +1,10 @@
 //! The report in Markdown: for a bug report, and for the step summary of a workflow.
 
+use crate::argument;
 use crate::counterexample::Counterexample;
 use crate::drawing::operation;
 use crate::escape::{markdown, markdown_code};
+use crate::reasons::SharedReasons;
 use crate::replay;
 use crate::scenario::Scenario;
 use crate::{AnomalyReport, Report, Unreadable};
@@ -30,6 +32,7 @@ pub(crate) fn to_markdown(report: &Report) -> String {
         report.version,
     )
     .expect("a string grows");
+    let shared = SharedReasons::of(report);
     for level in report.levels.iter().rev() {
         let mark = match level.verdict {
             "satisfied" => "✅",
@@ -38,9 +41,13 @@ pub(crate) fn to_markdown(report: &Report) -> String {
         };
         let everyday = |anomaly: &AnomalyReport| anomaly.scenario.names.everyday.clone();
         let names: Vec<String> = level.anomalies.iter().map(everyday).collect();
-        let reason = level.reason.clone().unwrap_or_else(|| names.join(", "));
+        let reason = level.reason.as_deref().map(|reason| shared.told(reason));
+        let reason = reason.unwrap_or_else(|| names.join(", "));
         let (name, verdict, reason) = (level.level, level.verdict, markdown(&reason));
         writeln!(out, "| {name} | {mark} {verdict} | {reason} |").expect("a string grows");
+    }
+    for reason in shared.all() {
+        writeln!(out, "\n{}", markdown(&reason)).expect("a string grows");
     }
     for counterexample in report.counterexamples() {
         violation(&mut out, &counterexample);
@@ -72,6 +79,11 @@ fn violation(out: &mut String, counterexample: &Counterexample<'_>) {
     transactions(out, scenario);
     out.push('\n');
     out.push_str(&markdown_code("", counterexample.explanation));
+    if !argument::is_short(scenario) {
+        out.push_str("\n<details><summary>The whole argument</summary>\n\n");
+        out.push_str(&markdown_code("", &argument::full(scenario).join("\n")));
+        out.push_str("\n</details>\n");
+    }
     if !scenario.meaning.is_empty() {
         writeln!(out, "\n{}", markdown(&sentence(&scenario.meaning))).expect("a string grows");
     }

@@ -8,8 +8,12 @@
 //! marked as `involved`, and there are no `edges`. One cycle is a list of `edges`, each of which
 //! starts where the one before ends. A proof by cases has `cases` instead: whatever is true, one
 //! of the assumptions is, and each comes with a cycle of its own.
+//!
+//! An edge may follow from others, and these from others again. What is needed twice is told once
+//! and has a number; what lies deep is told in `facts`.
 
 mod build;
+pub(crate) mod facts;
 pub(crate) mod sentence;
 mod summary;
 
@@ -30,6 +34,9 @@ pub struct Scenario {
     pub edges: Vec<ScenarioEdge>,
     /// Assumptions of which one must be true, each with its cycle.
     pub cases: Vec<ScenarioCase>,
+    /// Orders that edges refer to and that are told nowhere else, by their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<ScenarioEdge>,
     /// Cases that are not listed.
     pub cases_left_out: usize,
     /// The contradiction, in one sentence.
@@ -215,8 +222,17 @@ pub struct ScenarioEdge {
     pub explanation: String,
     /// The operations it rests on.
     pub operations: Vec<OpRef>,
-    /// The orders that it follows from, as a path; empty if operations alone show it.
+    /// The orders that it follows from, as a path; empty if operations alone show it, or if
+    /// it refers to a fact, or if they are left out.
     pub because: Vec<ScenarioEdge>,
+    /// The number of this order, if several edges need it or it is told apart. Of those with
+    /// one number, one says in `because` what all follow from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<usize>,
+    /// It follows from so many further steps, which only the certificate has; 0 if nobody
+    /// counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 /// One case of a proof by cases.
@@ -231,10 +247,11 @@ pub struct ScenarioCase {
 }
 
 impl Scenario {
-    /// All edges: those of the cycle, of all cases, and everything they follow from.
+    /// All edges: those of the cycle, of all cases, all facts, and everything they follow from.
     pub fn all_edges(&self) -> Vec<&ScenarioEdge> {
         let cases = self.cases.iter().flat_map(|case| &case.edges);
-        let mut all: Vec<&ScenarioEdge> = self.edges.iter().chain(cases).collect();
+        let mut all: Vec<&ScenarioEdge> =
+            self.edges.iter().chain(cases).chain(&self.facts).collect();
         let mut next = 0;
         while next < all.len() {
             all.extend(&all[next].because);

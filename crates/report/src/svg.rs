@@ -1,7 +1,7 @@
 //! Counterexamples as SVG, laid out here, so that nothing needs to be installed.
 //!
 //! The same picture stands in the page, where its parts can be chosen: cards have their
-//! transaction in `data-txn`, arrows their edge in `data-edge`.
+//! transaction in `data-txn`, arrows their edge in `data-edge` and their labels in `data-label`.
 
 #![expect(clippy::cast_precision_loss, reason = "pictures are not exact")]
 
@@ -89,12 +89,15 @@ fn parts_of(out: &mut String, drawing: &Drawing, id: &str) {
         .expect("a string grows");
     }
     out.push_str("</defs>\n");
+    // Arrows of the cycle lie above those of derivations, and no arrow crosses what is written.
+    for arrow in drawing.arrows.iter().rev() {
+        draw_arrow(out, arrow, id);
+    }
     for card in &drawing.cards {
         draw_card(out, card);
     }
-    // Labels of the cycle lie above the arrows of derivations.
     for arrow in drawing.arrows.iter().rev() {
-        draw_arrow(out, arrow, id);
+        draw_label(out, arrow);
     }
 }
 
@@ -130,16 +133,37 @@ fn draw_card(out: &mut String, card: &Card) {
 
 fn draw_arrow(out: &mut String, arrow: &Arrow, id: &str) {
     let [start, first, second, end] = arrow.curve;
-    let (label, meaning) = (xml(&arrow.label), xml(&arrow.meaning));
+    let meaning = xml(&arrow.meaning);
+    writeln!(
+        out,
+        "<g class=\"arrow {class}\" data-edge=\"{path}\" aria-label=\"{meaning}\">\
+         <title>{meaning}</title>\
+         <path class=\"reach\" d=\"{curve}\"/>\
+         <path class=\"line\" d=\"{curve}\" marker-end=\"url(#{id}-{kind})\"/></g>",
+        class = classes(arrow),
+        kind = arrow.kind,
+        path = arrow.path,
+        curve = format_args!(
+            "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+            start.x, start.y, first.x, first.y, second.x, second.y, end.x, end.y
+        ),
+    )
+    .expect("a string grows");
+}
+
+/// What an arrow and its label have in common.
+fn classes(arrow: &Arrow) -> String {
     let assumed = if arrow.is_assumed { " assumed" } else { "" };
     let derived = if arrow.depth > 0 { " derived" } else { "" };
+    format!("{}{assumed}{derived}", arrow.kind)
+}
+
+fn draw_label(out: &mut String, arrow: &Arrow) {
+    let (label, meaning) = (xml(&arrow.label), xml(&arrow.meaning));
     let area = arrow.label_area;
     writeln!(
         out,
-        "<g class=\"arrow {kind}{assumed}{derived}\" data-edge=\"{path}\" aria-label=\"{meaning}\">\
-         <title>{meaning}</title>\
-         <path class=\"reach\" d=\"{curve}\"/>\
-         <path class=\"line\" d=\"{curve}\" marker-end=\"url(#{id}-{kind})\"/>\
+        "<g class=\"label {class}\" data-label=\"{path}\"><title>{meaning}</title>\
          <rect class=\"tag\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"11\"/>\
          <text class=\"tag\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text></g>",
         area.x,
@@ -148,12 +172,8 @@ fn draw_arrow(out: &mut String, arrow: &Arrow, id: &str) {
         area.height,
         area.x + area.width / 2.0,
         area.y + area.height / 2.0 + 4.0,
-        kind = arrow.kind,
+        class = classes(arrow),
         path = arrow.path,
-        curve = format_args!(
-            "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
-            start.x, start.y, first.x, first.y, second.x, second.y, end.x, end.y
-        ),
     )
     .expect("a string grows");
 }

@@ -2,6 +2,7 @@
 
 use crate::argument;
 use crate::prose::safe;
+use crate::reasons::SharedReasons;
 use crate::scenario::Scenario;
 use crate::{
     AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, TimestampsReport,
@@ -35,15 +36,18 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     }
     head(&mut out, report);
     let width = report.levels.iter().map(|level| level.level.len()).max().unwrap_or(0);
+    let shared = SharedReasons::of(report);
     for level in report.levels.iter().rev() {
         let without = level.without_given.map(without_given);
-        let reasons: Vec<&str> = level.reason.as_deref().into_iter().chain(without).collect();
+        let reason = level.reason.as_deref().map(|reason| shared.told(reason));
+        let reasons: Vec<&str> = reason.as_deref().into_iter().chain(without).collect();
         let reason = match reasons.as_slice() {
             [] => String::new(),
             reasons => format!("  ({})", reasons.join("; ")),
         };
         line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
     }
+    shared.all().for_each(|reason| line(&mut out, format_args!("\n  {reason}")));
     let mut shown: Vec<&LevelReport> = Vec::new();
     for level in &report.levels {
         show_violation(&mut out, report, level, &mut shown);

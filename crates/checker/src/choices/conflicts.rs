@@ -197,7 +197,9 @@ fn named_by_cycle(cycle: &Cycle, ops: &mut HashSet<OpId>) {
             | Reason::RealTime
             | Reason::Version(_)
             | Reason::Assumed { .. }
-            | Reason::Supposed { .. } => {}
+            | Reason::Supposed { .. }
+            | Reason::AsTold
+            | Reason::Untold { .. } => {}
         }
     }
 }

@@ -57,6 +57,8 @@ fn whole_reason(part: &Part, reason: &Reason) -> Reason {
         Reason::InitialFirst => Reason::InitialFirst,
         Reason::Session => Reason::Session,
         Reason::RealTime => Reason::RealTime,
+        Reason::AsTold => Reason::AsTold,
+        Reason::Untold { steps } => Reason::Untold { steps: *steps },
         Reason::ReadsFrom { read, key: of } => Reason::ReadsFrom { read: op(*read), key: key(*of) },
         Reason::Version(step) => Reason::Version(VersionStep {
             before: txn(step.before),

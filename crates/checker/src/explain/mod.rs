@@ -14,9 +14,11 @@
 //! The order of attempts decides only which of several smallest counterexamples is shown.
 
 mod back;
+mod in_depth;
 mod seeds;
 mod shrink;
 
+pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, of_operations};
@@ -230,6 +232,10 @@ fn argue(
     let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
     let Verdict::Violated(violated) = verdict else { return None };
     let first = violated.anomalies.into_iter().next().map(naming::plainly);
+    let first = first.map(|anomaly| match &violated.proof {
+        Some(proof) => in_depth((history, &index), anomaly, proof),
+        None => anomaly,
+    });
     first
         .or_else(|| of_objects(history, level, limits))
         .or_else(|| {

@@ -181,7 +181,11 @@ impl Named {
         while let Some(edge) = open.pop() {
             self.txns.extend([edge.before, edge.after].into_iter().filter(|&txn| txn != INITIAL));
             match &edge.reason {
-                Reason::InitialFirst | Reason::Session | Reason::RealTime => {}
+                Reason::InitialFirst
+                | Reason::Session
+                | Reason::RealTime
+                | Reason::AsTold
+                | Reason::Untold { .. } => {}
                 Reason::ReadsFrom { read, key } | Reason::FirstVersion { read, key } => {
                     self.read(*read, *key);
                 }

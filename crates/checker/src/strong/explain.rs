@@ -11,7 +11,8 @@ use crate::anomaly::Cases;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{ReadId, TxnId};
 
-/// Derivations inside derivations are told down to this depth; the certificate has all.
+/// Derivations inside derivations are told down to this depth: that decides the name of an
+/// anomaly. Whoever shows it gets all of them from the proof.
 const DEPTH_MAX: usize = 3;
 /// So many cycles of a proof by cases are told.
 const CASES_MAX: usize = 8;
@@ -113,11 +114,12 @@ impl Explainer<'_> {
     fn derived(&self, place: u32, depth: usize) -> Reason {
         let versions = self.versions;
         let rule = self.premises.graph.derived[place as usize].rule;
+        let (start, end) = premise_ends(self.model, versions, rule);
         let because = if depth < DEPTH_MAX {
-            let (start, end) = premise_ends(self.model, versions, rule);
             self.edges(&self.premises.path(start, end, place), depth + 1)
         } else {
-            Vec::new()
+            let (before, after) = (self.model.txn(start), self.model.txn(end));
+            vec![Edge { before, after, reason: Reason::Untold { steps: None } }]
         };
         match rule {
             Rule::Visible { read, .. } => {

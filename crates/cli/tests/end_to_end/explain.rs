@@ -1,6 +1,7 @@
 //! `isolde explain` and `isolde shrink`.
 
 use crate::support::{FRACTURED, Folder, GOOD};
+use serde_json::Value;
 
 #[test]
 fn an_explanation_says_what_happened_why_it_cannot_be_and_what_it_means() {
@@ -29,6 +30,59 @@ not read-atomic: fractured, non-monotonic read (an observed transaction vanishes
     let (argument, rules_out) = run.stdout.split_once("  This alone").expect("the last part");
     assert_eq!(argument, expected);
     assert!(rules_out.starts_with(" rules out: monotonic-atomic-view, "), "{rules_out}");
+}
+
+/// All edges of a scenario, with those that they follow from.
+fn edges(scenario: &Value) -> Vec<&Value> {
+    let list = |of: &'static str| scenario[of].as_array().into_iter().flatten();
+    let mut all: Vec<&Value> = list("edges").chain(list("facts")).collect();
+    let mut next = 0;
+    while next < all.len() {
+        all.extend(all[next]["because"].as_array().expect("a list"));
+        next += 1;
+    }
+    all
+}
+
+/// Steps had no reasons below the third derivation, and what they rest on was not shown.
+#[test]
+fn a_long_derivation_is_told_down_to_operations_and_each_order_once() {
+    let folder = Folder::with(&[]);
+    let history = "--transactions 3000 --keys 1500 --read-share 0.3 --isolation snapshot-isolation";
+    assert_eq!(folder.isolde(&format!("gen {history} -o h.txt")).status, 0);
+    assert_eq!(folder.isolde("check h.txt -l serializable --report json=h.json -q").status, 1);
+    let report: Value = serde_json::from_str(&folder.read("h.json")).expect("a report");
+    let scenario = &report["levels"]["serializable"]["anomalies"][0]["scenario"];
+    let edges = edges(scenario);
+    let is_told = |edge: &Value| !edge["because"].as_array().expect("a list").is_empty();
+    let mut facts: Vec<u64> = edges.iter().filter_map(|edge| edge["fact"].as_u64()).collect();
+    facts.sort_unstable();
+    facts.dedup();
+    assert!(facts.len() > 2 && facts.last() == Some(&(facts.len() as u64)), "{facts:?}");
+    for fact in &facts {
+        let of = edges.iter().filter(|edge| edge["fact"] == *fact);
+        let told = of.clone().filter(|edge| is_told(edge)).count();
+        assert!(told == 1 && of.count() > 1, "F{fact} is told {told} times");
+    }
+    for edge in &edges {
+        // Nobody tells a client that one write replaced another: that is always inferred.
+        let is_grounded = is_told(edge) || edge["fact"].is_u64() || edge["left_out"].is_u64();
+        assert!(edge["kind"] != "ww" || is_grounded, "{edge}");
+        for op in edge["operations"].as_array().expect("a list") {
+            let txn =
+                &scenario["transactions"][op["transaction"].as_u64().expect("a place") as usize];
+            let op = &txn["operations"][op["operation"].as_u64().expect("a place") as usize];
+            assert_eq!(op["involved"], true, "{edge}");
+        }
+    }
+    let text = folder.isolde("explain h.txt --level serializable").stdout;
+    let told =
+        |fact: &u64| text.contains(&format!(" F{fact}. ")) || text.contains(&format!(" F{fact}: "));
+    assert!(facts.iter().all(told), "{text}");
+    let markdown = folder.isolde("check h.txt -l serializable --format markdown").stdout;
+    assert!(markdown.contains(" F1. "), "{markdown}");
+    let short = folder.isolde("check h.txt -l serializable").stdout;
+    assert!(short.lines().count() < 40 && !short.contains(" F1"), "{short}");
 }
 
 #[test]

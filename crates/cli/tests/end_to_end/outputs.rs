@@ -3,6 +3,8 @@
 use crate::support::{FRACTURED, Folder, GOOD, refused};
 
 const SKEW: &str = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\n";
+const LONG_FORK: &str =
+    "A/T0: w(x,0) w(y,0)\nB/T1: w(x,1)\nC/T2: w(y,1)\nD/T3: r(x,1) r(y,0)\nE/T4: r(x,0) r(y,1)\n";
 
 fn printed(history: &str, form: &str) -> String {
     let folder = Folder::with(&[("history.txt", history)]);
@@ -67,6 +69,36 @@ fn dot_and_svg_show_both_transactions_and_both_edges() {
     let svg = printed(SKEW, "svg");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     assert_eq!((svg.matches("class=\"card ").count(), svg.matches("data-edge=").count()), (2, 2));
+}
+
+/// A history of a mutex gave the same long reason at each of 23 levels.
+#[test]
+fn a_reason_that_levels_share_is_said_once() {
+    let call = |kind: &str| format!("{{:process 0, :type :{kind}, :f :acquire, :value nil}}\n");
+    let folder = Folder::with(&[("mutex.edn", &(call("invoke") + &call("ok")))]);
+    let reason = "is neither read nor write";
+    for (form, referring) in [("text", "  (see [1])\n"), ("markdown", "| see \\[1\\] |\n")] {
+        let told = folder.isolde(&format!("check mutex.edn --format {form}")).stdout;
+        let found = (told.matches(reason).count(), told.matches(referring).count());
+        assert!(found.0 == 1 && found.1 > 20, "{found:?} in {told}");
+    }
+    // What only one level has stands beside it.
+    let told = folder.isolde("check mutex.edn --level causal").stdout;
+    assert!(told.contains("  causal  unknown  (one operation is neither"), "{told}");
+}
+
+/// A dashed arrow ran through the label of another, and through the name of a transaction.
+#[test]
+fn no_arrow_of_a_picture_crosses_what_is_written() {
+    let svg = printed(LONG_FORK, "svg");
+    let places = |mark: &str| -> Vec<usize> { svg.match_indices(mark).map(|it| it.0).collect() };
+    let (arrows, labels) = (places("data-edge="), places("data-label="));
+    assert!(arrows.len() > 4 && arrows.len() == labels.len(), "{arrows:?} {labels:?}");
+    let cards = places("data-txn=");
+    assert!(arrows.iter().max() < cards.iter().min(), "{svg}");
+    assert!(cards.iter().max() < labels.iter().min(), "{svg}");
+    // What a label lies on is not seen through it.
+    assert!(svg.contains(".graph .label rect{fill:var(--paper)"), "{svg}");
 }
 
 #[test]

@@ -171,6 +171,8 @@ fn a_hundred_thousand_transactions_are_there_within_two_seconds() {
     );
     let run = folder.isolde("check big --level cursor-stability --format html -o big.html");
     assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    let size = std::fs::metadata(folder.path("big.html")).expect("a page").len();
+    assert!(size < 8_000_000, "{size} bytes are more than a mail takes");
     browser.resize(1280, 900, false);
     let milliseconds = browser.open_file(&folder.path("big.html"));
     // Two seconds on an idle machine; tests share theirs.
@@ -184,6 +186,51 @@ fn a_hundred_thousand_transactions_are_there_within_two_seconds() {
     assert!(spent.as_f64().is_some_and(|spent| spent < 2000.0), "drawn in {spent} ms");
     browser.screenshot("big.png", true);
     assert_eq!(browser.complaints, [""; 0]);
+}
+
+#[test]
+fn the_page_has_every_operation_as_it_was() {
+    let history = "A: w(x,-5) r(y,nil) w(y,2)\nA: r(x,-5) w(x,1125899906842625)\n\
+                   A: r(y,2) w(z,30) r(x,1125899906842625)\n";
+    let Some((_folder, mut browser)) = opened(history) else { return };
+    let told = browser.value(
+        "new Promise((done) => { const field = document.getElementById('search'); \
+         field.value = 'A.'; field.dispatchEvent(new Event('input')); setTimeout(() => \
+         done([...document.querySelectorAll('#results .op')].map((it) => it.textContent)), 300); })",
+    );
+    assert_eq!(
+        told,
+        json!([
+            "write x = -5, read y = nil, write y = 2",
+            "read x = -5, write x = 1125899906842625",
+            "read y = 2, write z = 30, read x = 1125899906842625"
+        ])
+    );
+    assert_eq!(browser.complaints, [""; 0]);
+}
+
+#[test]
+fn an_order_that_was_told_before_opens_again() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = Folder::with(&[]);
+    let history = "--transactions 3000 --keys 1500 --read-share 0.3 --isolation snapshot-isolation";
+    made(&folder, &format!("gen {history} -o h.txt"));
+    let run = folder.isolde("check h.txt --level serializable --format html -o page.html");
+    assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    browser.resize(1280, 900, false);
+    browser.open_file(&folder.path("page.html"));
+    let closed = "document.querySelectorAll('.step.grounded > .head[aria-expanded=false]')";
+    for _ in 0..7 {
+        browser.value(&format!("{closed}.forEach((head) => head.click())"));
+    }
+    let text = browser.value("document.querySelector('#violation details pre').textContent");
+    assert!(text.as_str().is_some_and(|text| text.contains("  F1. ")), "{text}");
+    let found = browser.value(
+        "(() => { const facts = [...document.querySelectorAll('.step > .head .fact')]; \
+         const open = facts.filter((it) => it.closest('.step').querySelector('.detail .step')); \
+         return facts.length > 3 && open.length > 3; })()",
+    );
+    assert_eq!((found, &browser.complaints[..]), (json!(true), &[][..] as &[String]));
 }
 
 #[test]

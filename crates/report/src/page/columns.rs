@@ -1,20 +1,21 @@
 //! The history inside a page: columns that a browser reads at once and draws from in parts.
 //!
-//! A hundred thousand transactions must be there within two seconds, so everything is a flat
-//! array or one long string. Numbers stay numbers; every other value is the text that is shown.
+//! A hundred thousand transactions must be there within two seconds and fit into a mail, so
+//! everything is a flat array or one long string, and numbers are [`packed`](super::packed).
+//! Every value that is no number is the text that is shown.
 //! Of very large histories, the transactions around those that are involved are kept.
 
 use super::layers::layers;
+use super::packed::{EXACT_MAX, Packed, signed};
 use isolde_history::{
-    ALWAYS, Datum, History, Index, NEVER, OpId, OpKind, Outcome, PositionUnit, Time, TxnId, Value,
+    ALWAYS, Datum, History, Index, KeyId, NEVER, OpId, OpKind, Outcome, PositionUnit, Time, TxnId,
+    Value,
 };
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Operations that a page holds at most.
 const OPS_MAX: usize = 3_000_000;
-/// Whole numbers that a browser keeps exactly.
-const EXACT_MAX: i128 = 1 << 53;
 
 /// What the page knows of a history.
 #[derive(Serialize)]
@@ -31,26 +32,29 @@ pub(super) struct Columns {
     names: Option<Vec<String>>,
     /// A letter for each transaction: `c`, `a` or `u`.
     outcomes: String,
-    /// How many operations each transaction has.
-    txn_ops: Vec<usize>,
-    /// Nanoseconds since the first of them; null where not recorded.
+    /// What transactions are made of: a letter for each operation.
+    patterns: Vec<String>,
+    /// Which of them each transaction is.
+    txn_patterns: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    invoked: Option<Vec<Option<i64>>>,
+    invoked: Option<Times>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed: Option<Vec<Option<i64>>>,
-    /// Places in an order that explains who read from whom, where there are no times.
+    completed: Option<Times>,
+    /// Places in an order that explains who read from whom, where there are no times, as
+    /// differences.
     #[serde(skip_serializing_if = "Option::is_none")]
-    layers: Option<Vec<u32>>,
+    layers: Option<String>,
     /// `line`, `record` or `index`.
     unit: &'static str,
-    /// Where each transaction's first operation stands.
-    places: Vec<u32>,
+    /// Where each transaction's first operation stands, as differences.
+    places: String,
+    /// Those that are used most come first, as they have the shortest numbers.
     keys: Vec<String>,
-    /// A letter for each operation.
-    kinds: String,
-    /// The key of each operation; -1 for reads by condition.
-    op_keys: Vec<i64>,
-    values: Vec<Shown>,
+    /// The key of each operation, from 1; 0 for reads by condition.
+    op_keys: String,
+    /// One more than the difference to the last number written, or 0 and the place of a text.
+    values: String,
+    texts: Vec<String>,
     events: Vec<EventColumn>,
     /// In ascending order.
     #[serde(skip)]
@@ -70,9 +74,26 @@ struct EventColumn {
     text: String,
 }
 
-/// A value as a number, or as its text.
+/// Nanoseconds since the first of them; null where not recorded.
 #[derive(Serialize)]
 #[serde(untagged)]
+enum Times {
+    /// As differences, if all are recorded.
+    Packed(String),
+    Plain(Vec<Option<i64>>),
+}
+
+impl Times {
+    fn new(times: Vec<Option<i64>>) -> Times {
+        let exact = |time: &Option<i64>| time.filter(|it| (0..=EXACT_MAX).contains(it));
+        match times.iter().map(exact).collect::<Option<Vec<i64>>>() {
+            Some(times) => Times::Packed(Packed::differences(times.into_iter())),
+            None => Times::Plain(times),
+        }
+    }
+}
+
+/// A value as a number, or as its text.
 enum Shown {
     Number(i64),
     Text(String),
@@ -89,7 +110,8 @@ impl Columns {
             |time: Time| (time != NEVER && time != ALWAYS).then(|| time.saturating_sub(origin));
         let times = history.has_times();
         let column = |of: fn(&History, TxnId) -> Time| {
-            times.then(|| shown.iter().map(|&txn| relative(of(history, txn))).collect())
+            let all = || shown.iter().map(|&txn| relative(of(history, txn))).collect();
+            times.then(|| Times::new(all()))
         };
         let labelled = shown.iter().any(|&txn| history.txn_label(txn) != Value::NIL);
         let session_of_shown = |session| {
@@ -97,6 +119,9 @@ impl Columns {
             let at = |txn: u32| shown.partition_point(|shown| shown.0 < txn);
             at(range.end) - at(range.start)
         };
+        let (patterns, txn_patterns) = patterns(history, &shown);
+        let (keys, op_keys) = keys(history, &ops);
+        let (values, texts) = values(history, &ops);
         Columns {
             whole,
             total: history.txn_count(),
@@ -105,20 +130,24 @@ impl Columns {
             names: (labelled || !whole)
                 .then(|| shown.iter().map(|&txn| history.readable_name(txn)).collect()),
             outcomes: shown.iter().map(|&txn| outcome_letter(history.outcome(txn))).collect(),
-            txn_ops: shown.iter().map(|&txn| history.op_range(txn).len()).collect(),
+            patterns,
+            txn_patterns,
             invoked: column(|history, txn| history.txn_interval(txn).invoked),
             completed: column(|history, txn| history.txn_interval(txn).completed),
-            layers: (!times).then(|| layers(history, index, &shown)),
+            layers: (!times).then(|| {
+                let layers = layers(history, index, &shown);
+                Packed::differences(layers.into_iter().map(i64::from))
+            }),
             unit: match history.position_unit() {
                 PositionUnit::Line => "line",
                 PositionUnit::Record => "record",
                 PositionUnit::Index => "index",
             },
-            places: shown.iter().map(|&txn| first_place(history, txn)).collect(),
-            keys: history.keys().map(|key| text(history, history.key_name(key))).collect(),
-            kinds: ops.iter().map(|&op| kind_letter(history.op(op).kind)).collect(),
-            op_keys: ops.iter().map(|&op| key_of(history, op)).collect(),
-            values: ops.iter().map(|&op| shown_value(history, op)).collect(),
+            places: Packed::differences(shown.iter().map(|&txn| first_place(history, txn))),
+            keys,
+            op_keys,
+            values,
+            texts,
             events: events(history, relative),
             shown,
         }
@@ -177,13 +206,71 @@ fn session_column(history: &History, session: isolde_history::SessionId) -> Sess
     SessionColumn { name, endpoint }
 }
 
-fn first_place(history: &History, txn: TxnId) -> u32 {
-    history.ops_of(txn).next().map_or(0, |op| history.position(op))
+fn first_place(history: &History, txn: TxnId) -> i64 {
+    history.ops_of(txn).next().map_or(0, |op| i64::from(history.position(op)))
 }
 
-fn key_of(history: &History, op: OpId) -> i64 {
-    let op = history.op(op);
-    if op.kind.has_key() { i64::from(op.key.0) } else { -1 }
+/// What transactions are made of, and which of that each one is.
+fn patterns(history: &History, shown: &[TxnId]) -> (Vec<String>, String) {
+    let mut patterns: Vec<String> = Vec::new();
+    let mut places: HashMap<String, u64> = HashMap::new();
+    let of_txns = Packed::of(shown.iter().map(|&txn| {
+        let letters = history.ops_of(txn).map(|op| kind_letter(history.op(op).kind));
+        *places.entry(letters.collect()).or_insert_with_key(|pattern| {
+            patterns.push(pattern.clone());
+            patterns.len() as u64 - 1
+        })
+    }));
+    (patterns, of_txns)
+}
+
+/// The names of keys, and the key of each operation.
+fn keys(history: &History, ops: &[OpId]) -> (Vec<String>, String) {
+    let key_of = |op: OpId| {
+        let op = history.op(op);
+        op.kind.has_key().then_some(op.key)
+    };
+    let mut uses = vec![0_usize; history.key_count()];
+    for key in ops.iter().filter_map(|&op| key_of(op)) {
+        uses[key.index()] += 1;
+    }
+    let mut order: Vec<KeyId> = history.keys().collect();
+    order.sort_by_key(|key| std::cmp::Reverse(uses[key.index()]));
+    let mut numbers = vec![0; history.key_count()];
+    for (number, key) in (1..).zip(&order) {
+        numbers[key.index()] = number;
+    }
+    let names = order.iter().map(|&key| text(history, history.key_name(key))).collect();
+    let number = |&op: &OpId| key_of(op).map_or(0, |key| numbers[key.index()]);
+    (names, Packed::of(ops.iter().map(number)))
+}
+
+/// The value of each operation, and those that are texts. What is read was mostly written not
+/// long before, so the last number written is near.
+fn values(history: &History, ops: &[OpId]) -> (String, Vec<String>) {
+    let mut packed = Packed::default();
+    let mut texts: Vec<String> = Vec::new();
+    let mut places: HashMap<String, u64> = HashMap::new();
+    let mut last = 0;
+    for &op in ops {
+        match shown_value(history, op) {
+            Shown::Number(number) => {
+                packed.push(signed(number - last) + 1);
+                if history.op(op).kind.is_write() {
+                    last = number;
+                }
+            }
+            Shown::Text(text) => {
+                let place = *places.entry(text).or_insert_with_key(|text| {
+                    texts.push(text.clone());
+                    texts.len() as u64 - 1
+                });
+                packed.push(0);
+                packed.push(place);
+            }
+        }
+    }
+    (packed.into_text(), texts)
 }
 
 fn outcome_letter(outcome: Outcome) -> char {
@@ -241,9 +328,10 @@ fn shown_value(history: &History, op: OpId) -> Shown {
             Shown::Text(format!("{condition}: {}{more}", named.join(" ")))
         }
         _ => match history.datum(it.value) {
-            Datum::Int(number) if (-EXACT_MAX..=EXACT_MAX).contains(&number) => {
-                Shown::Number(i64::try_from(number).expect("within 53 bits"))
-            }
+            Datum::Int(number) => match i64::try_from(number) {
+                Ok(number) if (-EXACT_MAX..=EXACT_MAX).contains(&number) => Shown::Number(number),
+                _ => Shown::Text(text(history, it.value)),
+            },
             _ => Shown::Text(text(history, it.value)),
         },
     }

@@ -8,8 +8,10 @@ mod columns;
 mod digest;
 mod lattice_picture;
 mod layers;
+mod packed;
 mod plots;
 
+use crate::argument;
 use crate::counterexample::{Counterexample, title};
 use crate::escape::{json_in_html, xml};
 use crate::scenario::Scenario;
@@ -286,6 +288,7 @@ impl Violation {
             title: self.title.clone(),
             levels: self.levels.clone(),
             explanation: self.explanation.clone(),
+            argument: argument::full(&self.scenario).join("\n"),
             replay: replay::of(&told),
             places,
             scenario: self.scenario.clone(),
@@ -348,6 +351,8 @@ struct CounterexampleShown {
     title: String,
     levels: Vec<String>,
     explanation: String,
+    /// The same down to operations, as `isolde explain` tells it.
+    argument: String,
     replay: String,
     /// Where the scenario's transactions stand in the columns of the history.
     places: Vec<Option<usize>>,

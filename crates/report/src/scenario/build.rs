@@ -4,7 +4,7 @@ use super::{
     EdgeKind, Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow,
     ScenarioTxn, Span,
 };
-use super::{sentence, summary};
+use super::{facts, sentence, summary};
 use crate::prose::Prose;
 use crate::stats::kind_name;
 use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason, Way};
@@ -66,6 +66,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             scenario.conclusion = sentence::conclusion_of_cases(cases).into();
         }
     }
+    facts::gather(&mut scenario);
     scenario.summary = summary::summary(prose, anomaly);
     scenario
 }
@@ -141,9 +142,17 @@ impl Cast<'_> {
     }
 
     /// Reasons are nested no deeper than the checker tells them, so this may recurse.
+    /// What stands for others that are told elsewhere or not at all becomes a mark.
     fn edge(&self, edge: &Edge) -> ScenarioEdge {
         let place = |txn| self.place_of(txn).expect("every transaction was collected");
         let (kind, key, assumed) = kind_of(edge);
+        let (because, fact, left_out) = match premises(&edge.reason) {
+            [Edge { reason: Reason::AsTold, .. }] => (Vec::new(), Some(facts::AS_TOLD), None),
+            [Edge { reason: Reason::Untold { steps }, .. }] => {
+                (Vec::new(), None, Some(steps.unwrap_or(0)))
+            }
+            steps => (steps.iter().map(|step| self.edge(step)).collect(), None, None),
+        };
         let by_condition = match edge.reason {
             Reason::ReadsFrom { read, .. } | Reason::AntiDependency { read, .. } => {
                 !self.prose.history.op(read).kind.has_key()
@@ -159,7 +168,9 @@ impl Cast<'_> {
             assumed,
             explanation: sentence::because(self.prose, edge),
             operations: operations(self.prose, edge).iter().map(|&op| self.op_ref(op)).collect(),
-            because: premises(&edge.reason).iter().map(|step| self.edge(step)).collect(),
+            because,
+            fact,
+            left_out,
         }
     }
 
@@ -285,7 +296,18 @@ pub(super) fn kind_of(edge: &Edge) -> (EdgeKind, Option<KeyId>, bool) {
         }
         Reason::Assumed { key, .. } => (EdgeKind::Rw, Some(key), true),
         Reason::Supposed { .. } => (EdgeKind::Assumed, None, true),
+        Reason::AsTold | Reason::Untold { .. } => (EdgeKind::Assumed, None, false),
     }
+}
+
+/// Who wrote what the earlier transaction of an anti-dependency read, unless the first of the
+/// orders that it follows from says that.
+pub(super) fn unnamed_writer(edge: &Edge) -> Option<TxnId> {
+    let Reason::AntiDependency { key, because, .. } = &edge.reason else { return None };
+    let first = because.first().filter(|first| first.before != INITIAL)?;
+    let (kind, of, _) = kind_of(first);
+    let says_it = matches!(kind, EdgeKind::Wr | EdgeKind::Ww) && of == Some(*key);
+    (!says_it).then_some(first.before)
 }
 
 /// The operations that an edge rests on by itself.
@@ -296,7 +318,12 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
     let (before, after) = (edge.before, edge.after);
     let mut ops: Vec<OpId> = Vec::new();
     match edge.reason {
-        Reason::InitialFirst | Reason::Session | Reason::RealTime | Reason::Supposed { .. } => {}
+        Reason::InitialFirst
+        | Reason::Session
+        | Reason::RealTime
+        | Reason::Supposed { .. }
+        | Reason::AsTold
+        | Reason::Untold { .. } => {}
         Reason::ReadsFrom { read, key } => {
             ops.extend(write(before, key));
             ops.push(read);
@@ -312,6 +339,7 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
         }
         Reason::AntiDependency { read, key, .. } => {
             ops.push(read);
+            ops.extend(unnamed_writer(edge).and_then(|writer| write(writer, key)));
             ops.extend(write(after, key));
         }
         Reason::WritersApart { key, .. } => {

@@ -1,6 +1,6 @@
 //! One sentence for each part of a scenario.
 
-use super::build::premises;
+use super::build::{premises, unnamed_writer};
 use super::summary::written_at_once;
 use crate::prose::Prose;
 use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Way};
@@ -189,6 +189,8 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
         Reason::Supposed { first, second } => {
             format!("by assumption, {} comes before {}", prose.txn(*first), prose.txn(*second))
         }
+        Reason::AsTold => format!("{before} comes before {after}, as told before"),
+        Reason::Untold { .. } => format!("{before} comes before {after}"),
     }
 }
 
@@ -249,7 +251,9 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
             prose.content(read, key)
         );
     }
-    format!("{before} read {}, which {after} replaced{written}", prose.content(read, key))
+    let wrote = unnamed_writer(edge).map(|writer| format!(" {} wrote and", prose.txn(writer)));
+    let wrote = wrote.unwrap_or_default();
+    format!("{before} read {}, which{wrote} {after} replaced{written}", prose.content(read, key))
 }
 
 /// Why the version of one writer follows that of another.

@@ -1,0 +1,328 @@
+//! Derivations down to operations: what the proof of a violation knows beyond the first few steps.
+//!
+//! The engine tells an anomaly a few derivations deep; its proof has all of them. Here each order
+//! that follows from others gets what it follows from, once. Where it is needed again, it is
+//! [`Reason::AsTold`]. What is nearest to the contradiction is told first; when that is enough
+//! for a reader, the rest is counted as [`Reason::Untold`].
+
+use crate::anomaly::{Anomaly, Evidence};
+use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use hashbrown::{HashMap, HashSet};
+use isolde_certificate::{Derivation, Node, Rule, Step, StepId};
+use isolde_history::{History, Index, KeyId, OpId, TxnId};
+use std::collections::VecDeque;
+
+/// So many edges tell why others hold; the certificate has all.
+const TOLD_MAX: usize = 240;
+
+/// The same anomaly, with everything that its edges follow from as far as the proof says it.
+#[must_use]
+pub fn in_depth(
+    (history, index): (&History, &Index),
+    mut anomaly: Anomaly,
+    proof: &Derivation,
+) -> Anomaly {
+    let mut teller = Teller::new((history, index), proof);
+    match &mut anomaly.evidence {
+        Evidence::Operations { .. } => {}
+        Evidence::Cycle(cycle) => teller.tell(&mut [cycle]),
+        Evidence::Cases(cases) => teller.tell(&mut cases.cycles.iter_mut().collect::<Vec<_>>()),
+    }
+    anomaly
+}
+
+/// What an edge that follows from others says. Two with the same are one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Fact {
+    before: TxnId,
+    after: TxnId,
+    key: KeyId,
+    by: By,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum By {
+    Visible(OpId),
+    Apart,
+    Anti(OpId),
+}
+
+impl Fact {
+    fn of(edge: &Edge) -> Option<Fact> {
+        let (key, by) = match edge.reason {
+            Reason::Overwritten { read, key, .. } => (key, By::Visible(read)),
+            Reason::WritersApart { key, .. } => (key, By::Apart),
+            Reason::AntiDependency { read, key, .. } => (key, By::Anti(read)),
+            _ => return None,
+        };
+        Some(Fact { before: edge.before, after: edge.after, key, by })
+    }
+}
+
+struct Teller<'a> {
+    history: &'a History,
+    index: &'a Index,
+    steps: &'a [Step],
+    /// Where the proof derives each fact.
+    derived: HashMap<Fact, StepId>,
+    /// Facts whose derivations are told.
+    chosen: HashSet<Fact>,
+    /// Steps of the proof that are told.
+    shown: HashSet<StepId>,
+    /// Facts whose derivations have been told.
+    told: HashSet<Fact>,
+}
+
+impl<'a> Teller<'a> {
+    fn new((history, index): (&'a History, &'a Index), proof: &'a Derivation) -> Teller<'a> {
+        let mut teller = Teller {
+            history,
+            index,
+            steps: &proof.steps,
+            derived: HashMap::new(),
+            chosen: HashSet::new(),
+            shown: HashSet::new(),
+            told: HashSet::new(),
+        };
+        for place in 0..proof.steps.len() as u32 {
+            if let Some(fact) = Fact::of(&teller.edge(StepId(place))) {
+                teller.derived.entry(fact).or_insert(StepId(place));
+            }
+        }
+        teller
+    }
+
+    fn tell(&mut self, cycles: &mut [&mut Cycle]) {
+        self.choose(cycles);
+        for cycle in cycles {
+            cycle.edges = cycle.edges.iter().map(|edge| self.told(edge, true)).collect();
+        }
+    }
+
+    /// The facts that are told: those nearest to the cycles.
+    fn choose(&mut self, cycles: &[&mut Cycle]) {
+        let top = cycles.iter().flat_map(|cycle| &cycle.edges);
+        let mut open: VecDeque<Edge> = top.cloned().collect();
+        let mut met: HashSet<Fact> = HashSet::new();
+        let mut count = 0;
+        while let Some(edge) = open.pop_front() {
+            let Some(fact) = Fact::of(&edge) else { continue };
+            let premises = self.premises(&edge);
+            if !met.insert(fact) || count + premises.len() > TOLD_MAX {
+                continue;
+            }
+            count += premises.len();
+            self.chosen.insert(fact);
+            if let Some(&step) = self.derived.get(&fact) {
+                self.shown.insert(step);
+                self.shown.extend(path(&self.steps[step.0 as usize].rule));
+            }
+            open.extend(premises);
+        }
+    }
+
+    /// An edge with all that it follows from. Those of a cycle, and those that
+    /// [`Cycle::dependencies`] puts in their place, are told even if they were before.
+    /// Nested no deeper than what is chosen, so this may recurse.
+    fn told(&mut self, edge: &Edge, on_cycle: bool) -> Edge {
+        let Some(fact) = Fact::of(edge) else { return edge.clone() };
+        let premises = self.premises(edge);
+        let is_replaced = on_cycle && fact.by == By::Apart;
+        let is_plain = matches!(&premises[..], [only] if self.premises(only).is_empty());
+        let (Some(first), Some(last)) = (premises.first(), premises.last()) else {
+            return edge.clone();
+        };
+        let (before, after) = (first.before, last.after);
+        let because = if is_plain {
+            premises
+        } else if self.told.contains(&fact) && !on_cycle {
+            vec![Edge { before, after, reason: Reason::AsTold }]
+        } else if self.chosen.contains(&fact) {
+            let told: Vec<Edge> =
+                premises.iter().map(|step| self.told(step, is_replaced)).collect();
+            // Only now: what a fact follows from must not refer to it.
+            if !is_replaced {
+                self.told.insert(fact);
+            }
+            told
+        } else {
+            let steps = self.untold(fact);
+            vec![Edge { before, after, reason: Reason::Untold { steps } }]
+        };
+        Edge { reason: with_premises(edge.reason.clone(), because), ..*edge }
+    }
+
+    /// What an edge follows from, one derivation deep or as deep as the engine told it.
+    fn premises(&self, edge: &Edge) -> Vec<Edge> {
+        let own = match &edge.reason {
+            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
+                because
+            }
+            Reason::Overwritten { visible, .. } => visible,
+            _ => return Vec::new(),
+        };
+        if !matches!(own[..], [] | [Edge { reason: Reason::Untold { .. }, .. }]) {
+            return own.clone();
+        }
+        let step = Fact::of(edge).and_then(|fact| self.derived.get(&fact));
+        let Some(step) = step else { return own.clone() };
+        self.because(*step)
+    }
+
+    /// The path that a step follows from, as edges between transactions.
+    fn because(&self, step: StepId) -> Vec<Edge> {
+        let rule = &self.steps[step.0 as usize].rule;
+        let edges = path(rule).iter().map(|&id| self.edge(id));
+        let edges: Vec<Edge> = edges.filter(|edge| edge.before != edge.after).collect();
+        match (rule, &edges[..]) {
+            // That who replaced a version had read it needs no step of its own.
+            (
+                Rule::AntiDependency { key, .. },
+                [Edge { reason: Reason::ReadsFrom { key: of, .. }, after, .. }],
+            ) if of == key && *after == self.steps[step.0 as usize].to.txn() => Vec::new(),
+            _ => edges,
+        }
+    }
+
+    /// A step as an edge, without what it follows from.
+    fn edge(&self, id: StepId) -> Edge {
+        let step = &self.steps[id.0 as usize];
+        let (before, after) = (txn_of(step.from), txn_of(step.to));
+        let anti = |read, key| Reason::AntiDependency { read, key, because: Vec::new() };
+        let reason = match step.rule {
+            Rule::Session => Reason::Session,
+            Rule::RealTime => Reason::RealTime,
+            Rule::InitialFirst => Reason::InitialFirst,
+            Rule::ReadsFrom { read, key } | Rule::SawChange { read, key } => {
+                Reason::ReadsFrom { read, key }
+            }
+            Rule::ListOrder { key, .. } | Rule::GivenOrder { key } => {
+                self.version(before, after, key)
+            }
+            Rule::InitialRead { read, key }
+            | Rule::MissedChange { read, key }
+            | Rule::AntiDependency { read, key, .. } => anti(read, key),
+            Rule::Pair { key, ref path } => match path[..] {
+                [only] => match self.steps[only.0 as usize].rule {
+                    Rule::InitialRead { read, .. } => Reason::FirstVersion { read, key },
+                    _ => Reason::WritersApart { key, because: Vec::new() },
+                },
+                _ => Reason::WritersApart { key, because: Vec::new() },
+            },
+            Rule::Visible { read, key, .. } => {
+                let reader = self.history.txn_of(read);
+                Reason::Overwritten { reader, read, key, visible: Vec::new() }
+            }
+        };
+        Edge { before, after, reason }
+    }
+
+    fn version(&self, before: TxnId, after: TxnId, key: KeyId) -> Reason {
+        let mut steps = self.index.steps().iter();
+        let same = steps.find(|it| (it.before, it.after, it.key) == (before, after, key));
+        same.map_or(Reason::WritersApart { key, because: Vec::new() }, |step| {
+            Reason::Version(*step)
+        })
+    }
+
+    /// Steps that a fact follows from and that are not told.
+    fn untold(&self, fact: Fact) -> Option<usize> {
+        let mut met: HashSet<StepId> = HashSet::new();
+        let mut open: Vec<StepId> =
+            path(&self.steps[self.derived.get(&fact)?.0 as usize].rule).to_vec();
+        while let Some(step) = open.pop() {
+            if !self.shown.contains(&step) && met.insert(step) {
+                open.extend(path(&self.steps[step.0 as usize].rule));
+            }
+        }
+        Some(met.len())
+    }
+}
+
+fn txn_of(node: Node) -> TxnId {
+    if node == Node::INITIAL { INITIAL } else { node.txn() }
+}
+
+fn path(rule: &Rule) -> &[StepId] {
+    match rule {
+        Rule::Pair { path, .. }
+        | Rule::Visible { path, .. }
+        | Rule::AntiDependency { path, .. } => path,
+        _ => &[],
+    }
+}
+
+fn with_premises(reason: Reason, premises: Vec<Edge>) -> Reason {
+    match reason {
+        Reason::AntiDependency { read, key, .. } => {
+            Reason::AntiDependency { read, key, because: premises }
+        }
+        Reason::WritersApart { key, .. } => Reason::WritersApart { key, because: premises },
+        Reason::Overwritten { reader, read, key, .. } => {
+            Reason::Overwritten { reader, read, key, visible: premises }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TOLD_MAX, in_depth};
+    use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
+    use crate::verdict::{Cycle, Edge, Reason};
+    use isolde_certificate::{Derivation, End, Node, Rule, Step, StepId};
+    use isolde_history::{HistoryBuilder, Index, KeyId, OpId, TxnId};
+
+    /// A proof in which each order but the first follows from the one before it and a read.
+    fn chain(length: u32) -> Derivation {
+        let mut steps = Vec::new();
+        for place in 0..length {
+            let before = place.checked_sub(1).map(|before| 2 * before);
+            let path = before.into_iter().flat_map(|it| [StepId(it), StepId(it + 1)]).collect();
+            let rule = Rule::AntiDependency { read: OpId(place), key: KeyId(0), path };
+            let (txn, next) = (TxnId(place), TxnId(place + 1));
+            steps.push(Step { from: Node::begin(txn), to: Node::commit(next), rule });
+            let rule = Rule::ReadsFrom { read: OpId(length + place), key: KeyId(1) };
+            let after = Node::begin(TxnId(place + 2));
+            steps.push(Step { from: Node::commit(next), to: after, rule });
+        }
+        Derivation { steps, end: End::Cycle(Vec::new()) }
+    }
+
+    /// How many edges say why the last order of such a proof holds, and how many steps are
+    /// not told.
+    fn told_of(length: u32) -> (usize, Option<usize>) {
+        let history = HistoryBuilder::new().finish("h").expect("an empty history");
+        let index = Index::new(&history);
+        let reason =
+            Reason::AntiDependency { read: OpId(length - 1), key: KeyId(0), because: Vec::new() };
+        let edge = Edge { before: TxnId(length - 1), after: TxnId(length), reason };
+        let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
+        let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, txns: Vec::new(), evidence };
+        let anomaly = in_depth((&history, &index), anomaly, &chain(length));
+        let Evidence::Cycle(cycle) = &anomaly.evidence else { panic!("still a cycle") };
+        let (mut count, mut open) = (0, vec![&cycle.edges[0]]);
+        while let Some(edge) = open.pop() {
+            if let Reason::Untold { steps } = edge.reason {
+                return (count, steps);
+            }
+            if let Reason::AntiDependency { because, .. } = &edge.reason {
+                count +=
+                    because.iter().filter(|it| !matches!(it.reason, Reason::Untold { .. })).count();
+                open.extend(because);
+            }
+        }
+        (count, None)
+    }
+
+    #[test]
+    fn derivations_are_told_however_deep() {
+        assert_eq!(told_of(1), (0, None));
+        assert_eq!(told_of(100), (198, None));
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_reader_is_counted() {
+        assert_eq!(told_of(150), (TOLD_MAX, Some(2 * 149 - TOLD_MAX)));
+    }
+}
