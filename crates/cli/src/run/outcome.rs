@@ -1,6 +1,7 @@
 //! The second half of a run: check what was recorded, and tell.
 
 use super::Run;
+use super::asked::Asked;
 use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
@@ -48,8 +49,13 @@ pub(super) struct Outcome {
     bank: Option<Total>,
     pub(super) history: String,
     command: String,
-    /// What ended the run before its time.
-    pub(super) ended_by: Option<String>,
+    /// What would have ended the run in its time.
+    asked: Asked,
+    /// What ended it before.
+    ended_by: Option<String>,
+    /// Whether that was the user, by a signal.
+    #[serde(skip)]
+    is_interrupted: bool,
     /// Levels that decide the exit status.
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
@@ -124,7 +130,7 @@ struct Ending<'a> {
 impl Ending<'_> {
     fn new<'a>(run: &'a Run<'_>, recorded: &Recorded) -> Ending<'a> {
         Ending {
-            stop: &run.stop,
+            stop: &run.interruption.stop,
             is_spent: recorded.is_stopped,
             begun: Instant::now(),
             is_told: AtomicBool::new(run.arguments.quiet),
@@ -237,6 +243,8 @@ impl Outcome {
     ) -> Result<Outcome, Failure> {
         let Judged { report, gate, explained, bank } =
             Judged::of(run, &recorded, parameters, is_last)?;
+        let asked = Asked::of(run.arguments, parameters);
+        let interrupted = interrupted(run, &recorded, &asked);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -257,7 +265,9 @@ impl Outcome {
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
-            ended_by: recorded.ended_by,
+            asked,
+            is_interrupted: recorded.ended_by.is_none() && interrupted.is_some(),
+            ended_by: recorded.ended_by.or(interrupted),
             gate,
             strongest: report.strongest.clone(),
             report,
@@ -274,12 +284,28 @@ impl Outcome {
         // Who asks for a white box asks whether what it tells is so.
         if worst("violated") || !self.refuted().is_empty() {
             Status::Violated
-        } else if self.ended_by.is_some() {
+        } else if self.ended_by.is_some() && !self.is_interrupted {
             Status::BadInput
         } else if worst("unknown") || self.committed == 0 {
             Status::Unknown
         } else {
             Status::Satisfied
+        }
+    }
+
+    /// What ended the run early, and how much was done by then.
+    fn early_end(&self) -> Option<String> {
+        let done = self.asked.done(self.committed, self.seconds, self.rounds);
+        self.ended_by.as_ref().map(|by| format!("ended early, after {done}: {by}"))
+    }
+
+    /// What is said beside the result. That the user ended the run is no error, and said only
+    /// where the result does not tell it.
+    pub(super) fn complaint(&self, is_told: bool) -> Option<String> {
+        match self.is_interrupted {
+            false => self.ended_by.clone(),
+            true if is_told => None,
+            true => self.early_end(),
         }
     }
 
@@ -355,6 +381,9 @@ impl Outcome {
             self.seconds,
         )
         .expect("a string grows");
+        if let Some(ended) = self.early_end() {
+            writeln!(out, "{ended}").expect("a string grows");
+        }
         if self.committed == 0 {
             out.push_str("nothing was committed, so nothing was tested\n");
         }
@@ -369,6 +398,16 @@ impl Outcome {
         }
         out.push('\n');
     }
+}
+
+/// What the user cut short by a signal, if anything.
+fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<String> {
+    let what = match recorded.is_stopped {
+        true if asked.is_more_than(recorded) => "",
+        false if run.interruption.is_wanted() => " while the history was checked",
+        _ => return None,
+    };
+    Some(format!("interrupted by a signal{what}"))
 }
 
 /// Says beside the violations of a gate what the database documents of them.

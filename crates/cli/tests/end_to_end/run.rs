@@ -206,7 +206,11 @@ fn an_interrupted_run_checks_what_it_has() {
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0), "{stdout}");
     assert!(stdout.contains("\nstrict-serializable: satisfied\n"), "{stdout}");
+    assert!(stdout.contains(" of 60.0 s: interrupted by a signal\n"), "{stdout}");
     assert!(folder.read("out/history.log").ends_with("\nend\n"));
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    assert_eq!(json["ended_by"], "interrupted by a signal");
+    assert_eq!(json["asked"], serde_json::json!({ "seconds": 60.0, "until_violation": false }));
 }
 
 /// Keys and values of a log: those that committed transactions wrote, and those that the
