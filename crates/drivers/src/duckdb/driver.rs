@@ -153,13 +153,20 @@ impl Database for DuckDb {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        let tables = std::mem::take(&mut self.tables);
-        for name in tables.names() {
-            self.another()?
-                .execute_batch(&format!("DROP TABLE {name}"))
-                .map_err(|error| Failure::Refused(format!("cannot drop table {name}: {error}")))?;
+        if self.tables.names().next().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let connection = self.another()?;
+        self.tables.remove(|statement| {
+            let refused = |error: Error| Failure::Refused(error.to_string());
+            connection.execute_batch(statement).map_err(refused)
+        })
+    }
+
+    fn removal(&self) -> Option<String> {
+        self.tables.names().next()?;
+        let path = self.path.as_ref()?.display().to_string().replace('\'', "'\\''");
+        Some(format!("rm -f '{path}' '{path}.wal'"))
     }
 }
 
