@@ -115,6 +115,9 @@ struct Gate {
     documented: Option<String>,
 }
 
+/// What is said of a run without a committed transaction.
+const NOTHING_TESTED: &str = "nothing was committed, so nothing was tested";
+
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
@@ -323,14 +326,13 @@ impl Outcome {
         if !quiet {
             self.head(&mut out);
             let is_wrong = |gate: &Gate| gate.verdict != "satisfied";
-            if self.gate.iter().any(is_wrong) || !self.refuted().is_empty() {
+            // Nothing has no times either, for one: what kept it from being decided is plain.
+            let is_tested = self.committed > 0 && self.gate.iter().any(is_wrong);
+            if is_tested || !self.refuted().is_empty() {
                 writeln!(out, "{}", self.explained).expect("a string grows");
             }
         }
-        // Who asked for a white box and reads the verdicts alone must not miss that they are
-        // those of a black one.
-        let lost = self.white_box.as_ref().and_then(|told| told.lost.as_deref());
-        let alone = lost.map(|why| format!(" (white box lost: {why})")).unwrap_or_default();
+        let alone = self.caution();
         for gate in &self.gate {
             writeln!(out, "{}: {}{alone}", gate.level, gate.verdict).expect("a string grows");
             if let Some(documented) = &gate.documented {
@@ -346,7 +348,7 @@ impl Outcome {
         if self.gate.is_empty() {
             writeln!(out, "nothing is promised, so nothing can be broken").expect("a string grows");
         }
-        let strongest = self.strongest.join(", ");
+        let strongest = if self.committed == 0 { String::new() } else { self.strongest.join(", ") };
         for (name, value) in
             [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
         {
@@ -355,6 +357,14 @@ impl Outcome {
             }
         }
         out
+    }
+
+    /// What who reads the verdicts alone must not miss: that nothing was tested, or that
+    /// those who asked for a white box have the verdicts of a black one.
+    fn caution(&self) -> String {
+        let lost = self.white_box.as_ref().and_then(|told| told.lost.as_deref());
+        let lost = lost.map(|why| format!(" (white box lost: {why})")).unwrap_or_default();
+        if self.committed == 0 { format!(" ({NOTHING_TESTED}){lost}") } else { lost }
     }
 
     fn head(&self, out: &mut String) {
@@ -385,7 +395,7 @@ impl Outcome {
             writeln!(out, "{ended}").expect("a string grows");
         }
         if self.committed == 0 {
-            out.push_str("nothing was committed, so nothing was tested\n");
+            writeln!(out, "{NOTHING_TESTED}").expect("a string grows");
         }
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");

@@ -161,7 +161,7 @@ fn parse_complete(name: &str) -> Result<Level, String> {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 no violation, 1 violations, 2 nothing was verified, the watch ended early, a round
+Exit status: 0 no violation, 1 violations, 2 nothing was committed, the watch ended early, a round
 was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
@@ -353,7 +353,7 @@ impl Watch<'_> {
         if status.violation_count() > 0 {
             Status::Violated
         } else if is_early
-            || status.counters.operations == 0
+            || status.is_empty()
             || status.counters.contradictions > 0
             || status.rounds_undecided > 0
         {

@@ -393,6 +393,25 @@ fn a_program_that_never_answers_keeps_no_run_from_ending() {
 }
 
 #[test]
+fn a_run_that_committed_nothing_has_tested_nothing() {
+    let folder = Folder::with(&[]);
+    let nothing = "nothing was committed, so nothing was tested";
+    let run = folder.isolde("run sim://serializable --duration 0s --quiet --output quiet");
+    let verdict = format!("strict-serializable: unknown ({nothing})\n");
+    assert_eq!((run.status, run.stdout), (2, verdict.clone()));
+    let run = folder.isolde("run sim://serializable --duration 0s --output out");
+    assert_eq!(run.status, 2, "{run:?}");
+    let (head, rest) = run.stdout.split_once("\n\n").expect("a head");
+    assert!(head.ends_with(nothing), "{run:?}");
+    // Nothing is explained, and nothing is praised.
+    assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
+    let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
+    assert_eq!(watch.status, 2, "{watch:?}");
+    let said = "  nothing was committed, so nothing was verified\n";
+    assert!(watch.stdout.contains(said), "{watch:?}");
+}
+
+#[test]
 fn the_page_of_a_run_is_written_at_once() {
     let folder = Folder::with(&[]);
     std::fs::create_dir(folder.path("pages")).expect("a new folder");
