@@ -108,6 +108,14 @@ function showRemarks() {
   box.hidden = box.children.length < 2;
 }
 
+/** What ended a run before its time, and how much of what was asked for was done. */
+function endedEarly(run) {
+  const { transactions, seconds, until_violation: rounds } = run.asked || {};
+  if (!run.ended_by) return null;
+  if (transactions) return `after ${run.committed} of ${transactions} transactions${rounds ? ` of round ${run.rounds}` : ''}: ${run.ended_by}`;
+  return seconds ? `after ${run.seconds.toFixed(1)} of ${seconds.toFixed(1)} s: ${run.ended_by}` : run.ended_by;
+}
+
 function showRun() {
   const list = byId('run');
   const row = (name, value) => {
@@ -119,7 +127,7 @@ function showRun() {
     row('isolation', run.isolation);
     row('promises', (run.promises || []).join(', '));
     row('workload', [run.preset, run.sessions && `${run.sessions} sessions`, run.seed != null && `seed ${run.seed}`].filter(Boolean).join(', '));
-    row('ended early', run.ended_by);
+    row('ended early', endedEarly(run));
     if (run.command) list.append(make('dt', {}, 'again'), make('dd', {}, make('code', {}, run.command)));
   }
   row('file', data.file);

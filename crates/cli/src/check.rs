@@ -66,7 +66,8 @@ pub(crate) struct Arguments {
     /// order, its timestamps, or two things that contradict each other
     #[arg(long)]
     claims: bool,
-    /// What an undecided level means for the exit status: 0 or 1 instead of 2
+    /// What an undecided level, or a recording without a committed transaction, means for the exit
+    /// status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
     /// Tell where the time went
@@ -358,6 +359,7 @@ fn checked(
     beside.note(file, &mut report);
     let given = options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
+    let status = tested(status, &report, arguments);
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.
         drop(index);
@@ -523,9 +525,9 @@ fn asked(arguments: &Arguments) -> String {
     drift.into_iter().chain(without).collect()
 }
 
-/// The command that fails once what holds now no longer holds.
+/// The command that fails once what holds now no longer holds. Of nothing, everything holds.
 fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
-    if report.strongest.is_empty() {
+    if report.strongest.is_empty() || report.history.committed == 0 {
         return None;
     }
     let levels: Vec<String> =
@@ -559,16 +561,33 @@ fn with_claims(status: Status, report: &Report, arguments: &Arguments) -> Status
     status
 }
 
+/// The same, unless a gate would open for nothing: what holds of a recording without a
+/// committed transaction was not tested.
+fn tested(status: Status, report: &Report, arguments: &Arguments) -> Status {
+    let is_gate = !arguments.levels.is_empty() || arguments.claims;
+    if status != Status::Satisfied || !is_gate || report.history.committed > 0 {
+        return status;
+    }
+    let name = &report.file;
+    say(&format!("isolde: {name}: no transaction committed, so nothing was tested"));
+    undecided(arguments)
+}
+
+/// What an undecided level means.
+fn undecided(arguments: &Arguments) -> Status {
+    match arguments.unknown {
+        None => Status::Unknown,
+        Some(UnknownAs::Pass) => Status::Satisfied,
+        Some(UnknownAs::Fail) => Status::Violated,
+    }
+}
+
 fn status_of(decided: &[Decided], arguments: &Arguments) -> Status {
     let gate = !arguments.levels.is_empty();
     let worst = decided.iter().map(|(_, verdict, _)| match verdict {
         Verdict::Violated(_) if gate => Status::Violated,
         Verdict::Satisfied(_) | Verdict::Violated(_) => Status::Satisfied,
-        Verdict::Unknown(_) => match arguments.unknown {
-            None => Status::Unknown,
-            Some(UnknownAs::Pass) => Status::Satisfied,
-            Some(UnknownAs::Fail) => Status::Violated,
-        },
+        Verdict::Unknown(_) => undecided(arguments),
     });
     worst.max().unwrap_or(Status::Satisfied)
 }

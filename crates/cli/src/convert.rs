@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     /// The history; `-` is standard input
     file: PathBuf,
-    /// The format to write; see `isolde formats`
+    /// The format to write; see `isolde formats` [default: binary if the output ends in .isolde]
     #[arg(long, value_name = "FORMAT")]
-    to: String,
+    to: Option<String>,
     /// Where to write: a file, or a directory for formats that are one [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -28,7 +28,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply();
-    let to = writable(&arguments.to)?;
+    let Some(to) = target(arguments.to.as_deref(), arguments.output.as_deref())? else {
+        let message = "convert: expected --to FORMAT, or an --output that ends in .isolde; see \
+                       `isolde formats`";
+        return Err(Failure::Usage(message.into()));
+    };
     let memory_max = arguments.resources.memory_max();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
@@ -42,8 +46,19 @@ pub(crate) struct Target {
     writer: Writer,
 }
 
+/// The format that was asked for, else the one that the name of the output tells, if it does.
+pub(crate) fn target(to: Option<&str>, output: Option<&Path>) -> Result<Option<Target>, Failure> {
+    let is_ours = output.and_then(Path::extension).is_some_and(|ending| ending == "isolde");
+    to.or(is_ours.then_some("binary")).map(writable).transpose()
+}
+
+/// The same, which is text if nothing tells another.
+pub(crate) fn target_or_text(to: Option<&str>, output: Option<&Path>) -> Result<Target, Failure> {
+    target(to, output)?.map_or_else(|| writable("text"), Ok)
+}
+
 /// The format of this name, if it is written.
-pub(crate) fn writable(name: &str) -> Result<Target, Failure> {
+fn writable(name: &str) -> Result<Target, Failure> {
     let format = input::one_of(name, |format| format.write.is_some())?;
     match format.write {
         Some(writer) => Ok(Target { name: format.name, writer }),

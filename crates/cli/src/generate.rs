@@ -33,9 +33,10 @@ pub(crate) struct Arguments {
     /// write-skew, thin-air, aborted-read or intermediate-read [default: none]
     #[arg(long, value_name = "NAME", value_parser = parse_anomaly)]
     anomaly: Option<Anomaly>,
-    /// The format to write; see `isolde formats`
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    to: String,
+    /// The format to write; see `isolde formats` [default: binary if the output ends in .isolde,
+    /// else text]
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
     /// Where to write: a file, or a directory for formats that are one [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -52,7 +53,7 @@ enum Noted {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let to = convert::writable(&arguments.to)?;
+    let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
     let history = generate(&arguments.parameters())
         .map_err(|error| Failure::Usage(format!("gen: {error}")))?;
     convert::write(&history, &to, arguments.output.as_deref())?;

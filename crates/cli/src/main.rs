@@ -16,6 +16,7 @@ mod generate;
 mod heap;
 mod http;
 mod input;
+mod interruption;
 mod limits;
 mod lint;
 mod matrix;

@@ -4,19 +4,19 @@
 //! checker: the anomaly is possible if the history violates a level that forbids it.
 
 use crate::exit::{Failure, Status};
-use crate::run::{interruption, prefix};
-use crate::{check, out};
+use crate::interruption::Interruption;
+use crate::run::prefix;
+use crate::{check, out, say};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::matrix::{self, Happened, Servers, StepOutcome, TEMPLATES, Template};
-use isolde_harness::{Claim, Database, Log, Needs, Style, with_remains};
+use isolde_harness::{Claim, Database, Log, Needs, Style, clean_up_after, remains};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of `isolde matrix`.
@@ -74,7 +74,7 @@ fn usage(message: &str) -> Failure {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
-    let stop = interruption()?;
+    let interruption = Interruption::of("matrix")?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;
     if database.style() == Style::Whole {
@@ -91,36 +91,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     requests.sort_unstable();
     requests.dedup();
     let prepared = database.prepare(&Needs { prefix: prefix(), requests });
+    interruption.leaves(remains(database.as_ref()).into_iter().chain(folder.remains()));
     let filled = prepared.map_err(|failure| usage(&failure.to_string())).and_then(|()| {
-        let mut rows = Vec::new();
-        for claim in &claims {
-            let place = (rows.len(), servers);
-            let row = Row::fill(database.as_ref(), claim, &templates, place, &folder.path);
-            rows.push(row?);
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        Ok(rows)
+        let filling = Filling {
+            database: database.as_ref(),
+            templates: &templates,
+            servers,
+            folder: &folder.path,
+            interruption: &interruption,
+        };
+        filling.rows(&claims)
     });
-    let cleaned = database.clean_up();
+    let ended_by = filled.as_ref().err().map(ToString::to_string);
+    let ended_by = clean_up_after(database.as_mut(), ended_by);
+    interruption.leaves(folder.remains());
+    let isolations = match (filled, &ended_by) {
+        (Err(_), Some(message)) => return Err(Failure::Usage(message.clone())),
+        (filled, _) => filled?,
+    };
     let matrix = Matrix {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
         database: database.name().to_owned(),
         database_version: database.version(),
         target: address.to_string(),
-        isolations: filled?,
+        isolations,
     };
-    cleaned.map_err(|failure| {
-        usage(&with_remains(&format!("cannot clean up: {failure}"), database.as_ref()))
-    })?;
     out(&match arguments.format {
         MatrixFormat::Text => matrix.to_text(),
         MatrixFormat::Markdown => matrix.to_markdown(),
         MatrixFormat::Json => isolde_report::to_json(&matrix) + "\n",
     })?;
-    Ok(matrix.status())
+    if interruption.is_wanted() {
+        say("isolde: matrix: interrupted by a signal: what was not tried by then is not decided");
+    }
+    match (matrix.status(), ended_by) {
+        (Status::Violated, Some(message)) => {
+            say(&format!("isolde: matrix: {message}"));
+            Ok(Status::Violated)
+        }
+        (_, Some(message)) => Err(usage(&message)),
+        (status, None) => Ok(status),
+    }
 }
 
 /// Where the sessions are.
@@ -164,6 +176,16 @@ impl Folder {
             usage(&format!("cannot create the folder {}: {error}", path.display()))
         })?;
         Ok(Folder { path, is_temporary: wanted.is_none() })
+    }
+
+    /// What is said of it by a program that ends at once.
+    fn remains(&self) -> Option<String> {
+        let path = self.path.display().to_string();
+        let text = format!(
+            "histories are left behind, remove them with: rm -r {}",
+            check::for_a_shell(&path)
+        );
+        self.is_temporary.then_some(text)
     }
 }
 
@@ -222,33 +244,65 @@ enum CellResult {
     NotApplicable,
 }
 
-impl Row {
-    fn fill(
-        database: &dyn Database,
-        claim: &Claim,
-        templates: &[&'static Template],
-        (number, servers): (usize, Servers),
-        folder: &Path,
-    ) -> Result<Row, Failure> {
-        let mut anomalies = Vec::new();
-        for (place, template) in templates.iter().enumerate() {
-            let first_key = (number * templates.len() + place) as u64 * Template::KEYS;
-            let place = (first_key, servers);
-            anomalies.push(Cell::fill(database, claim, template, place, folder)?);
+/// What the cells are filled with.
+struct Filling<'a> {
+    database: &'a dyn Database,
+    templates: &'a [&'static Template],
+    servers: Servers,
+    folder: &'a Path,
+    interruption: &'a Interruption,
+}
+
+impl Filling<'_> {
+    fn rows(&self, claims: &[Claim]) -> Result<Vec<Row>, Failure> {
+        let mut first_key = 0;
+        let mut rows = Vec::new();
+        for claim in claims {
+            let mut anomalies = Vec::new();
+            for template in self.templates {
+                anomalies.push(self.cell(claim, template, first_key)?);
+                first_key += Template::KEYS;
+            }
+            let Claim { isolation, promises, .. } = claim.clone();
+            rows.push(Row { isolation, promises, anomalies });
         }
-        Ok(Row { isolation: claim.isolation.clone(), promises: claim.promises.clone(), anomalies })
+        Ok(rows)
+    }
+
+    fn cell(
+        &self,
+        claim: &Claim,
+        template: &'static Template,
+        first_key: u64,
+    ) -> Result<Cell, Failure> {
+        let mut cell = Cell::new(template);
+        if !template.requests().iter().all(|&kind| self.database.supports(kind)) {
+            return Ok(cell);
+        }
+        if self.interruption.is_wanted() {
+            cell.result = CellResult::Unknown;
+            return Ok(cell);
+        }
+        let path = self.folder.join(format!("{}-{}.log", claim.isolation, template.name));
+        let log = Log::create(&path)
+            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
+        let place = (first_key, self.servers);
+        let outcomes = matrix::run(self.database, claim, template, place, &log)
+            .map_err(|error| usage(&format!("{}: {error}", template.name)))?;
+        cell.describe(&outcomes);
+        let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
+        cell.judge(&path, level)?;
+        if cell.result == CellResult::Possible {
+            cell.compare(claim, level);
+        }
+        Ok(cell)
     }
 }
 
 impl Cell {
-    fn fill(
-        database: &dyn Database,
-        claim: &Claim,
-        template: &'static Template,
-        place: (u64, Servers),
-        folder: &Path,
-    ) -> Result<Cell, Failure> {
-        let mut cell = Cell {
+    /// One that was not tried.
+    fn new(template: &Template) -> Cell {
+        Cell {
             name: template.name,
             title: template.title,
             forbidden_by: template.forbidden_by,
@@ -259,22 +313,7 @@ impl Cell {
             aborted: Vec::new(),
             found: Vec::new(),
             steps: Vec::new(),
-        };
-        if !template.requests().iter().all(|&kind| database.supports(kind)) {
-            return Ok(cell);
         }
-        let path = folder.join(format!("{}-{}.log", claim.isolation, template.name));
-        let log = Log::create(&path)
-            .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
-        let outcomes = matrix::run(database, claim, template, place, &log)
-            .map_err(|error| usage(&format!("{}: {error}", template.name)))?;
-        cell.describe(&outcomes);
-        let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
-        cell.judge(&path, level)?;
-        if cell.result == CellResult::Possible {
-            cell.compare(claim, level);
-        }
-        Ok(cell)
     }
 
     /// Compares an anomaly that is possible with what was promised. It is documented if

@@ -25,9 +25,10 @@ pub(crate) struct Arguments {
     /// Where to write the history with the order in it [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// The format to write; see `isolde formats`
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    to: String,
+    /// The format to write; see `isolde formats` [default: binary if the output ends in .isolde,
+    /// else text]
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
     /// The table that was driven, if it is not that of a run of ours
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
@@ -46,7 +47,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply();
-    let to = convert::writable(&arguments.to)?;
+    let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
     let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {
         let target = TARGETS.iter().find(|it| it.schemes.contains(&address.scheme.as_str()));

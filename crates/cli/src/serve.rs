@@ -5,7 +5,7 @@
 
 use crate::exit::{Failure, Status};
 use crate::http::{self, Answer, Waiting};
-use crate::run::interruption;
+use crate::interruption::Interruption;
 use crate::subject::{HISTORY_FILE, Opening, RUN_FILE, read_json};
 use crate::{input, limits, out, report, say};
 use isolde_report::{RunRow, runs_to_html};
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Err(Failure::Usage(format!("serve: expected a folder of runs, found no {folder}")));
     }
     arguments.limits.resources.apply();
-    let stop = interruption()?;
+    let stop = Interruption::of("serve")?.stop;
     let failed = |error: std::io::Error| {
         Failure::Usage(format!("serve: cannot listen on {}: {error}", arguments.listen))
     };

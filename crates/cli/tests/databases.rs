@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -562,17 +562,11 @@ fn signal(running: &Child, name: &str) {
     assert!(sent.expect("kill is there").success());
 }
 
-fn is_gone(folder: &Path) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < deadline {
-        let entries = fs::read_dir(folder).expect("the folder is there").flatten();
-        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        if !names.any(|name| name.starts_with("isolde-")) {
-            return true;
-        }
+fn is_gone(folder: &Folder) -> bool {
+    (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
-    }
-    false
+        !folder.entries().iter().any(|name| name.starts_with("isolde-"))
+    })
 }
 
 #[test]
@@ -581,19 +575,25 @@ fn a_private_server_ends_with_the_program_however_that_ends() {
         return;
     }
     let arguments = "run postgres --isolation serializable --duration 120s --output out --quiet";
-    let folder = Folder::new("killed");
-    let mut running = folder.isolde(arguments).spawn().expect("the program starts");
-    wait_for_history(&folder, &mut running);
-    signal(&running, "-KILL");
-    running.wait().expect("it ends");
-    assert!(is_gone(&folder.0), "{:?}", folder.entries());
-
-    let folder = Folder::new("interrupted");
-    let mut running = folder.isolde(arguments).spawn().expect("the program starts");
-    wait_for_history(&folder, &mut running);
+    let recording = |name: &str| {
+        let folder = Folder::new(name);
+        let mut running = folder.isolde(arguments).spawn().expect("the program starts");
+        wait_for_history(&folder, &mut running);
+        (folder, running)
+    };
+    // A second signal ends it before it has cleaned up, or checked.
+    for (name, sent) in [("killed", "-KILL"), ("ended", "-INT")] {
+        let (folder, mut running) = recording(name);
+        while running.try_wait().expect("a child").is_none() {
+            signal(&running, sent);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(is_gone(&folder), "{name}: {:?}", folder.entries());
+    }
+    let (folder, running) = recording("interrupted");
     signal(&running, "-INT");
     let output = running.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert_eq!(text, "strong-snapshot-isolation: satisfied\nserializable: satisfied\n");
     assert_eq!(folder.entries(), ["out"]);

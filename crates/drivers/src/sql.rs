@@ -69,6 +69,25 @@ impl Tables {
         (!names.is_empty()).then(|| format!("DROP TABLE IF EXISTS {}", names.join(", ")))
     }
 
+    /// Removes them, one by one, with what executes a statement. Those that cannot be removed
+    /// are still there.
+    pub(crate) fn remove(
+        &mut self,
+        mut execute: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for table in [&mut self.registers, &mut self.lists] {
+            if table.is_empty() {
+                continue;
+            }
+            execute(&format!("DROP TABLE IF EXISTS {table}")).map_err(|failure| match failure {
+                Failure::Refused(text) => Failure::Refused(format!("cannot drop {table}: {text}")),
+                transient => transient,
+            })?;
+            table.clear();
+        }
+        Ok(())
+    }
+
     /// Those that there are.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())

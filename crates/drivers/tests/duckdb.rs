@@ -3,7 +3,7 @@
 #![cfg(feature = "duckdb")]
 
 use isolde_harness::{
-    Access, Address, Database, Failure, Needs, Request, RequestKind, conformance,
+    Access, Address, Answer, Database, Failure, Filter, Needs, Request, RequestKind, conformance,
 };
 
 fn open(address: &str) -> Result<Box<dyn Database>, Failure> {
@@ -84,4 +84,27 @@ fn who_writes_what_another_has_written_is_aborted() {
 fn write_skew_commits() {
     let write = |key| Request::Write { key, value: 20 };
     assert_eq!(both_write(&write(1), &write(2)), [Ok(()), Ok(())]);
+}
+
+/// Against what is promised: the claim has it as a deviation. If this fails, it is mended.
+#[test]
+fn a_delete_loses_what_an_upsert_has_changed() {
+    let mut database = open("duckdb").expect("it is linked");
+    let requests = RequestKind::ALL.to_vec();
+    database.prepare(&Needs { prefix: "isolde_lost_".into(), requests }).expect("tables");
+    let mut sessions = [(); 2].map(|()| database.connect(0, "snapshot").expect("a connection"));
+    let [writer, deleter] = &mut sessions;
+    let write = |value| Request::Write { key: 1, value };
+    writer.begin(Access::ReadWrite).expect("a transaction can begin");
+    writer.execute(&write(10)).expect("nobody else writes");
+    writer.commit().expect("nobody else writes");
+    for session in [&mut *writer, &mut *deleter] {
+        session.begin(Access::ReadWrite).expect("a transaction can begin");
+        session.execute(&Request::Read { key: 1 }).expect("rows can be read");
+    }
+    writer.execute(&write(20)).expect("nobody else has written");
+    writer.commit().expect("nobody else has written");
+    let delete = Request::DeleteWhere { filter: Filter::Values { low: 10, high: 19 } };
+    assert_eq!(deleter.execute(&delete), Ok(Answer::Rows(vec![(1, 10)])));
+    assert_eq!(deleter.commit(), Ok(()));
 }

@@ -354,26 +354,35 @@ pub trait Database: Send + Sync {
     }
 }
 
-/// The message of a run whose clean-up failed, with what it leaves behind and how that is
-/// removed: nobody else knows what is ours.
-pub fn with_remains(message: &str, database: &dyn Database) -> String {
-    match database.removal() {
-        Some(removal) => {
-            format!("{message}; what was created is left behind, remove it with: {removal}")
-        }
-        None => message.to_owned(),
-    }
+/// What is left behind if nobody cleans up, and how that is removed: nobody else knows what
+/// is ours.
+pub fn remains(database: &dyn Database) -> Option<String> {
+    let removal = database.removal()?;
+    Some(format!("what was created is left behind, remove it with: {removal}"))
+}
+
+/// Removes what a run has created: patiently, unless something had ended the run, which
+/// patience does not mend. Returns what ended it, or was left behind.
+pub fn clean_up_after(database: &mut dyn Database, ended_by: Option<String>) -> Option<String> {
+    let cleaned = match ended_by {
+        None => clean_up_patiently(database),
+        Some(_) => database.clean_up(),
+    };
+    let Err(failure) = cleaned else { return ended_by };
+    let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
+    Some(match remains(database) {
+        Some(remains) => format!("{message}; {remains}"),
+        None => message,
+    })
 }
 
 /// Servers that were disturbed take transactions again within this time.
 const CALM: Duration = Duration::from_secs(20);
 
 /// [`Database::clean_up`], again and again for a while: a server that answers after a fault
-/// may still load its data, or have no leader.
-///
-/// # Errors
-/// The last failure, or one that trying again cannot help.
-pub fn clean_up_patiently(database: &mut dyn Database) -> Result<(), Failure> {
+/// may still load its data, or have no leader. The last failure, or one that trying again
+/// cannot help.
+fn clean_up_patiently(database: &mut dyn Database) -> Result<(), Failure> {
     tried_for(CALM, || database.clean_up())
 }
 

@@ -45,7 +45,7 @@ pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
 pub use clients::generate;
 pub use database::{
     Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Past, Session,
-    SnapshotPoint, Style, clean_up_patiently, with_remains,
+    SnapshotPoint, Style, clean_up_after, remains,
 };
 pub use drive::{Counts, Drive, DriveError, Progress};
 pub use evidence::{Evidence, Installed, Numbered, Told, VersionCounts, Versions};

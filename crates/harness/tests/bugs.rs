@@ -3,7 +3,7 @@
 //!
 //! `ISOLDE_SEEDS=100` tries more seeds than the usual few.
 
-use isolde::{Anomaly, Level, Limits, Verdict, check};
+use isolde::{Anomaly, Level, Limits, Options, Verdict, check, explain};
 use isolde_harness::{
     Aborts, BUGS, Bug, BugRow, Distribution, Isolation, Parameters, Times, TxnKind, generate,
 };
@@ -183,4 +183,36 @@ fn a_bug_that_a_level_cannot_have_is_refused() {
         refused(Bug::LostUpdate, Isolation::Serializable, TxnKind::ListAppend),
         "expected a workload of registers for lost-update, found one of lists"
     );
+}
+
+/// What the counterexample of a violation is called.
+fn explained(history: &History, level: Level) -> Option<&'static str> {
+    let (index, options) = (Index::new(history), Options::default());
+    let verdicts = check(history, &index, &[level], &Limits::NONE);
+    let Verdict::Violated(violated) = &verdicts.first()?.1 else { return None };
+    let told = explain((history, &index), level, violated, options, &Limits::NONE)?;
+    Some(told.anomaly.kind.name())
+}
+
+/// Clients that write few keys often read what the other one wrote, and a smaller part without
+/// that read was told as a cycle of things that were missed.
+#[test]
+fn a_long_fork_on_skewed_keys_is_explained_as_one() {
+    for distribution in [Distribution::Zipf { theta: 0.9 }, Distribution::Exponential] {
+        for seed in seeds(8) {
+            let parameters = Parameters {
+                transactions: 3000,
+                isolation: Isolation::SnapshotIsolation,
+                bug: Some(Bug::LongFork),
+                distribution,
+                seed,
+                ..BASE
+            };
+            let history = generate(&parameters).expect("a history");
+            let told = explained(&history, Level::SnapshotIsolation);
+            // A reader may also have seen half of the transaction that its snapshot misses.
+            let is_told = matches!(told, None | Some("long-fork" | "read-skew"));
+            assert!(is_told, "{distribution:?} seed {seed}: {told:?}");
+        }
+    }
 }

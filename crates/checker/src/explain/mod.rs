@@ -16,6 +16,7 @@
 mod back;
 mod in_depth;
 mod seeds;
+mod seen;
 mod shrink;
 
 pub use in_depth::in_depth;
@@ -135,8 +136,35 @@ fn shrunk(
 ) -> Option<Explanation> {
     let part = Part::new(history, index, &selection);
     let shown_at = weakest(&part.history, level, options, limits);
-    let mut shrinker = Shrinker::new((history, index), shown_at, options, limits, selection);
+    let start = Start { selection, kept: Vec::new() };
+    let found = shrunk_at((history, index), shown_at, start, options, limits)?;
+    let told = seen::by_reads((history, index), &found)
+        .and_then(|start| shrunk_at((history, index), shown_at, start, options, limits));
+    Some(told.filter(|told| !seen::is_general(told.anomaly.kind)).unwrap_or(found))
+}
+
+/// A part that violates a level.
+struct Start {
+    selection: Selection,
+    /// What stays of it as long as anything else can go.
+    kept: Vec<OpId>,
+}
+
+/// The same of a level that no weaker one says more than.
+fn shrunk_at(
+    (history, index): (&History, &Index),
+    shown_at: Level,
+    start: Start,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
+    let mut shrinker = Shrinker::new((history, index), shown_at, options, limits, start.selection);
     shrinker.work_left = (WORK_FACTOR * work_of(history)).clamp(WORK_LEAST, WORK_MAX);
+    if !start.kept.is_empty() {
+        shrinker.kept = start.kept;
+        shrinker.run(Keep::OnlyWhatIsNeeded);
+        shrinker.kept.clear();
+    }
     shrinker.run(Keep::OnlyWhatIsNeeded);
     let is_minimal = shrinker.is_done;
     let part = Part::new(history, index, &shrinker.selection);

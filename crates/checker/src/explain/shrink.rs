@@ -120,6 +120,8 @@ pub(super) struct Shrinker<'a> {
     limits: &'a Limits<'a>,
     observe: &'a dyn Fn(Progress),
     pub(super) selection: Selection,
+    /// Operations that stay, whatever else shows the violation.
+    pub(super) kept: Vec<OpId>,
     /// How much may be looked at still; see [`work_of`].
     pub(super) work_left: usize,
     /// How long one attempt may take, if that is bounded.
@@ -145,6 +147,7 @@ impl<'a> Shrinker<'a> {
             limits,
             observe: &|_| {},
             selection,
+            kept: Vec::new(),
             work_left: usize::MAX,
             patience: None,
             checks: 0,
@@ -224,7 +227,9 @@ impl<'a> Shrinker<'a> {
             return;
         }
         smaller.close(self.whole.0, self.whole.1);
-        self.try_this(smaller);
+        if self.kept.iter().all(|&op| smaller.has(op)) {
+            self.try_this(smaller);
+        }
     }
 
     fn try_this(&mut self, smaller: Selection) {

@@ -9,7 +9,8 @@ pub(super) const NOTHING_COMMITTED: Rule = Rule {
     name: "nothing-committed",
     certainty: Certainty::Certain,
     meaning: "no transaction committed, so every level holds and nothing was tested",
-    advice: "look at the errors the clients were given",
+    advice: "see that the recording is whole; where everything was refused, look at the errors the \
+             clients were given",
     find: nothing_committed,
 };
 
@@ -48,6 +49,9 @@ fn nothing_committed(recording: &Recording<'_>) -> Examples {
         let (aborted, unknown) = (count(Outcome::Aborted), count(Outcome::Unknown));
         examples.add(None, || {
             let total = outcomes.len();
+            if total == 0 {
+                return "there is no transaction".into();
+            }
             format!("of {total} transactions {aborted} aborted and {unknown} are unknown")
         });
     }

@@ -223,6 +223,7 @@ fn a_recording_without_commits_is_found() {
         found(rule, "A: w(x,1) aborted\nB: w(x,2) unknown"),
         "of 2 transactions 1 aborted and 1 are unknown"
     );
+    assert_eq!(found(rule, ""), "there is no transaction");
     assert_eq!(found(rule, "A: w(x,1) aborted\nB: w(x,2)"), "");
 }
 

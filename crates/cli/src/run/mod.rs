@@ -4,6 +4,7 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
+mod asked;
 mod bank;
 pub(crate) mod faults;
 mod live;
@@ -11,6 +12,7 @@ mod outcome;
 mod record;
 
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
 use crate::output::{self, OutputFormat};
 use crate::subject::{HISTORY_FILE, Opening};
 use crate::{check, input, limits, report, say, workload};
@@ -23,8 +25,6 @@ pub(crate) use record::prefix;
 use record::{Recorded, Recording};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Options of `isolde run`.
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // Before anything is opened, because it is the user's own doing.
     arguments.workload_of(parameters)?;
     arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
-    let stop = interruption()?;
+    let interruption = Interruption::of("run")?;
     let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())
         .map_err(|message| usage(&message))?;
@@ -129,10 +129,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         has_password: address.password.is_some(),
         scheme: address.scheme.clone(),
         preset: preset.name,
-        stop,
+        interruption,
     };
     let folder = run.folder(parameters.seed)?;
     let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
+    run.interruption.leaves([]);
     let json = outcome.to_json();
     // Told before anything else is written: a full disk must not hide what was found.
     let printed = match arguments.format {
@@ -140,7 +141,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
     output::write(&printed, arguments.format, None)?;
-    if let Some(message) = &outcome.ended_by {
+    let is_told = arguments.format == OutputFormat::Text && !arguments.quiet;
+    if let Some(message) = outcome.complaint(is_told) {
         say(&format!("isolde: run: {message}"));
     }
     match (kept(&folder, &json, arguments), outcome.status()) {
@@ -182,18 +184,6 @@ fn usage(message: &str) -> Failure {
     Failure::Usage(format!("run: {message}"))
 }
 
-/// A flag that Ctrl-C sets. The second Ctrl-C ends the program at once.
-pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        const INTERRUPTED: i32 = 130;
-        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
-}
-
 /// The claim of this isolation setting, in whatever way its words are put together.
 pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<Claim, String> {
     let wanted = isolation.unwrap_or_else(|| database.default_isolation());
@@ -232,7 +222,7 @@ struct Run<'a> {
     has_password: bool,
     scheme: String,
     preset: &'static str,
-    stop: Arc<AtomicBool>,
+    interruption: Interruption,
 }
 
 impl Run<'_> {
@@ -278,11 +268,11 @@ impl Run<'_> {
             let recorded = recorded.inspect_err(|_| self.forget(folder))?;
             let is_over = !self.arguments.until_violation
                 || recorded.ended_by.is_some()
-                || self.stop.load(Ordering::Relaxed)
+                || self.interruption.is_wanted()
                 || overall.is_some_and(|duration| started.elapsed() >= duration);
             let outcome = Outcome::of(self, database, parameters, recorded, rounds, is_over)?;
             // A signal may have come while it was checked.
-            let is_over = is_over || self.stop.load(Ordering::Relaxed);
+            let is_over = is_over || self.interruption.is_wanted();
             if is_over || outcome.status() == Status::Violated {
                 return Ok(outcome);
             }
@@ -307,7 +297,7 @@ impl Run<'_> {
             history: folder.join(HISTORY_FILE),
             faults: self.arguments.faults.plan(parameters.seed),
             duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
-            stop: &self.stop,
+            interruption: &self.interruption,
             quiet: self.arguments.quiet,
             white_box: self.arguments.white_box,
         };

@@ -1,6 +1,7 @@
 //! The second half of a run: check what was recorded, and tell.
 
 use super::Run;
+use super::asked::Asked;
 use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
@@ -48,8 +49,13 @@ pub(super) struct Outcome {
     bank: Option<Total>,
     pub(super) history: String,
     command: String,
-    /// What ended the run before its time.
-    pub(super) ended_by: Option<String>,
+    /// What would have ended the run in its time.
+    asked: Asked,
+    /// What ended it before.
+    ended_by: Option<String>,
+    /// Whether that was the user, by a signal.
+    #[serde(skip)]
+    is_interrupted: bool,
     /// Levels that decide the exit status.
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
@@ -109,6 +115,9 @@ struct Gate {
     documented: Option<String>,
 }
 
+/// What is said of a run without a committed transaction.
+const NOTHING_TESTED: &str = "nothing was committed, so nothing was tested";
+
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
@@ -124,7 +133,7 @@ struct Ending<'a> {
 impl Ending<'_> {
     fn new<'a>(run: &'a Run<'_>, recorded: &Recorded) -> Ending<'a> {
         Ending {
-            stop: &run.stop,
+            stop: &run.interruption.stop,
             is_spent: recorded.is_stopped,
             begun: Instant::now(),
             is_told: AtomicBool::new(run.arguments.quiet),
@@ -237,6 +246,8 @@ impl Outcome {
     ) -> Result<Outcome, Failure> {
         let Judged { report, gate, explained, bank } =
             Judged::of(run, &recorded, parameters, is_last)?;
+        let asked = Asked::of(run.arguments, parameters);
+        let interrupted = interrupted(run, &recorded, &asked);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -257,7 +268,9 @@ impl Outcome {
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
-            ended_by: recorded.ended_by,
+            asked,
+            is_interrupted: recorded.ended_by.is_none() && interrupted.is_some(),
+            ended_by: recorded.ended_by.or(interrupted),
             gate,
             strongest: report.strongest.clone(),
             report,
@@ -274,12 +287,28 @@ impl Outcome {
         // Who asks for a white box asks whether what it tells is so.
         if worst("violated") || !self.refuted().is_empty() {
             Status::Violated
-        } else if self.ended_by.is_some() {
+        } else if self.ended_by.is_some() && !self.is_interrupted {
             Status::BadInput
         } else if worst("unknown") || self.committed == 0 {
             Status::Unknown
         } else {
             Status::Satisfied
+        }
+    }
+
+    /// What ended the run early, and how much was done by then.
+    fn early_end(&self) -> Option<String> {
+        let done = self.asked.done(self.committed, self.seconds, self.rounds);
+        self.ended_by.as_ref().map(|by| format!("ended early, after {done}: {by}"))
+    }
+
+    /// What is said beside the result. That the user ended the run is no error, and said only
+    /// where the result does not tell it.
+    pub(super) fn complaint(&self, is_told: bool) -> Option<String> {
+        match self.is_interrupted {
+            false => self.ended_by.clone(),
+            true if is_told => None,
+            true => self.early_end(),
         }
     }
 
@@ -297,14 +326,13 @@ impl Outcome {
         if !quiet {
             self.head(&mut out);
             let is_wrong = |gate: &Gate| gate.verdict != "satisfied";
-            if self.gate.iter().any(is_wrong) || !self.refuted().is_empty() {
+            // Nothing has no times either, for one: what kept it from being decided is plain.
+            let is_tested = self.committed > 0 && self.gate.iter().any(is_wrong);
+            if is_tested || !self.refuted().is_empty() {
                 writeln!(out, "{}", self.explained).expect("a string grows");
             }
         }
-        // Who asked for a white box and reads the verdicts alone must not miss that they are
-        // those of a black one.
-        let lost = self.white_box.as_ref().and_then(|told| told.lost.as_deref());
-        let alone = lost.map(|why| format!(" (white box lost: {why})")).unwrap_or_default();
+        let alone = self.caution();
         for gate in &self.gate {
             writeln!(out, "{}: {}{alone}", gate.level, gate.verdict).expect("a string grows");
             if let Some(documented) = &gate.documented {
@@ -320,7 +348,7 @@ impl Outcome {
         if self.gate.is_empty() {
             writeln!(out, "nothing is promised, so nothing can be broken").expect("a string grows");
         }
-        let strongest = self.strongest.join(", ");
+        let strongest = if self.committed == 0 { String::new() } else { self.strongest.join(", ") };
         for (name, value) in
             [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
         {
@@ -329,6 +357,14 @@ impl Outcome {
             }
         }
         out
+    }
+
+    /// What who reads the verdicts alone must not miss: that nothing was tested, or that
+    /// those who asked for a white box have the verdicts of a black one.
+    fn caution(&self) -> String {
+        let lost = self.white_box.as_ref().and_then(|told| told.lost.as_deref());
+        let lost = lost.map(|why| format!(" (white box lost: {why})")).unwrap_or_default();
+        if self.committed == 0 { format!(" ({NOTHING_TESTED}){lost}") } else { lost }
     }
 
     fn head(&self, out: &mut String) {
@@ -355,8 +391,11 @@ impl Outcome {
             self.seconds,
         )
         .expect("a string grows");
+        if let Some(ended) = self.early_end() {
+            writeln!(out, "{ended}").expect("a string grows");
+        }
         if self.committed == 0 {
-            out.push_str("nothing was committed, so nothing was tested\n");
+            writeln!(out, "{NOTHING_TESTED}").expect("a string grows");
         }
         if let Some(seen) = &self.faults {
             writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
@@ -369,6 +408,16 @@ impl Outcome {
         }
         out.push('\n');
     }
+}
+
+/// What the user cut short by a signal, if anything.
+fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<String> {
+    let what = match recorded.is_stopped {
+        true if asked.is_more_than(recorded) => "",
+        false if run.interruption.is_wanted() => " while the history was checked",
+        _ => return None,
+    };
+    Some(format!("interrupted by a signal{what}"))
 }
 
 /// Says beside the violations of a gate what the database documents of them.

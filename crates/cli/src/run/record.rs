@@ -3,11 +3,12 @@
 use super::live::Live;
 use super::usage;
 use crate::exit::Failure;
+use crate::interruption::Interruption;
 use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload, clean_up_patiently, with_remains,
+    VersionCounts, Workload, clean_up_after, remains,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ pub(super) struct Recording<'a> {
     pub(super) history: PathBuf,
     pub(super) faults: Option<FaultPlan>,
     pub(super) duration: Option<Duration>,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) interruption: &'a Interruption,
     pub(super) quiet: bool,
     /// Whether the database is asked for the order of its versions.
     pub(super) white_box: bool,
@@ -65,6 +66,7 @@ impl Recording<'_> {
             let _ = database.clean_up();
             return Err(usage(&failure.to_string()));
         }
+        self.interruption.leaves(remains(database).into_iter().chain([self.recorded()]));
         let evidence = if self.white_box {
             match database.evidence() {
                 Ok(evidence) => Some(Mutex::new(evidence)),
@@ -84,13 +86,13 @@ impl Recording<'_> {
             workload: self.workload,
             log: &log,
             duration: self.duration,
-            stop: self.stop,
+            stop: &self.interruption.stop,
             progress: &progress,
             evidence,
         };
         let plan = self.faults.take();
         let (driven, disturbed) = self.watched(&drive, plan, started);
-        let is_stopped = self.stop.load(Ordering::Relaxed);
+        let is_stopped = self.interruption.is_wanted();
         drop(drive);
         let seconds = started.elapsed().as_secs_f64();
         let mut ended_by = driven.err().map(|error| error.to_string());
@@ -100,14 +102,8 @@ impl Recording<'_> {
             }
             happened
         });
-        let cleaned = match ended_by {
-            None => clean_up_patiently(database),
-            Some(_) => database.clean_up(),
-        };
-        if let Err(failure) = cleaned {
-            let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
-            ended_by = Some(with_remains(&message, database));
-        }
+        let ended_by = clean_up_after(database, ended_by);
+        self.interruption.leaves([self.recorded()]);
         Ok(Recorded {
             history: self.history,
             counts: progress.counts(),
@@ -118,6 +114,11 @@ impl Recording<'_> {
             told: progress.told(),
             snapshots: progress.snapshots(),
         })
+    }
+
+    /// What a program that ends at once says of the history.
+    fn recorded(&self) -> String {
+        format!("what was recorded was not checked: {}", self.history.display())
     }
 
     /// Drives, and meanwhile disturbs the servers and tells how it goes.

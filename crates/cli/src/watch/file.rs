@@ -80,6 +80,9 @@ fn recorded(
     let name = input.name().to_owned();
     let options = ReadOptions { memory_max, ..ReadOptions::default() };
     let (history, _) = format::read_detected(input, options).map_err(advised)?;
+    if history.txn_count() == 0 {
+        return Err(ReadError::new(&name, "expected transactions, found a history of none").into());
+    }
     let Some(Traced { batch, initial, unwritten, absences }) = from_history(&history) else {
         let message = "expected a history with times, found one without";
         return Err(ReadError::new(&name, message).into());

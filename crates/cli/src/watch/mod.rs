@@ -32,6 +32,7 @@ mod voice;
 mod window;
 
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
 use crate::run::{self, faults};
 use crate::{limits, say, workload};
 use hub::Hub;
@@ -40,7 +41,7 @@ use isolde::online::{
     Content, EXACT_LEVELS, IMPLIED_LEVELS, Options, PipelineOptions, Time, Verifier,
 };
 use isolde_drivers::DEFAULT_TARGET;
-use isolde_harness::{Workload, clean_up_patiently, with_remains};
+use isolde_harness::{Workload, clean_up_after, remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
 use profile::NamedProfile;
@@ -160,7 +161,7 @@ fn parse_complete(name: &str) -> Result<Level, String> {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 no violation, 1 violations, 2 nothing was verified, the watch ended early, a round
+Exit status: 0 no violation, 1 violations, 2 nothing was committed, the watch ended early, a round
 was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
@@ -179,7 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let watch = Watch {
         arguments,
         hub: Arc::new(Hub::new()),
-        stop: run::interruption()?,
+        interruption: Interruption::of("watch")?,
         voice: Arc::new(Voice::new(arguments.quiet, arguments.events.as_deref())?),
         status: Arc::default(),
     };
@@ -233,7 +234,7 @@ impl Arguments {
 struct Watch<'a> {
     arguments: &'a Arguments,
     hub: Arc<Hub>,
-    stop: Arc<AtomicBool>,
+    interruption: Interruption,
     voice: Arc<Voice>,
     status: Arc<Mutex<status::Status>>,
 }
@@ -297,7 +298,10 @@ impl Watch<'_> {
             told_max: self.arguments.explain,
             memory_max: self.arguments.resources.memory_max(),
             deviations: profile.deviations.clone(),
-            stop_when_violated: self.arguments.until_violation.then(|| Arc::clone(&self.stop)),
+            stop_when_violated: self
+                .arguments
+                .until_violation
+                .then(|| Arc::clone(&self.interruption.stop)),
         });
         let reads = profile.profile.reads;
         let completing =
@@ -349,7 +353,7 @@ impl Watch<'_> {
         if status.violation_count() > 0 {
             Status::Violated
         } else if is_early
-            || status.counters.operations == 0
+            || status.is_empty()
             || status.counters.contradictions > 0
             || status.rounds_undecided > 0
         {
@@ -395,6 +399,7 @@ impl Watch<'_> {
         });
         let log = Arc::new(target::log(arguments.log.as_deref(), Arc::clone(&tap))?);
         target::prepare(database.as_mut(), &workload)?;
+        self.interruption.leaves(remains(database.as_ref()));
         let clock = {
             let log = Arc::clone(&log);
             Clock::Read(Box::new(move || log.now()))
@@ -408,18 +413,10 @@ impl Watch<'_> {
             duration: arguments.duration,
             is_counted: arguments.workload.is_counted(),
             fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
-            stop: &self.stop,
+            stop: &self.interruption.stop,
         };
         let fed = self.while_fed(monitor, || Ok(driving.run(database.as_ref(), &log)));
-        let mut ended_by = fed?;
-        let cleaned = match ended_by {
-            None => clean_up_patiently(database.as_mut()),
-            Some(_) => database.clean_up(),
-        };
-        if let Err(failure) = cleaned {
-            let message = ended_by.unwrap_or_else(|| format!("cannot clean up: {failure}"));
-            ended_by = Some(with_remains(&message, database.as_ref()));
-        }
+        let ended_by = clean_up_after(database.as_mut(), fed?);
         if let Some(message) = &ended_by {
             say(&format!("isolde: watch: {message}"));
         }
@@ -447,7 +444,7 @@ impl Watch<'_> {
         let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown));
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
         self.while_fed(monitor, || {
-            listener.run(&self.stop, deadline, self.arguments.connections);
+            listener.run(&self.interruption.stop, deadline, self.arguments.connections);
             Ok(())
         })?;
         Ok(self.outcome(false))
@@ -479,7 +476,7 @@ impl Watch<'_> {
         };
         let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten);
         monitor.initial(initial);
-        self.while_fed(monitor, || files.feed(&self.hub, &self.stop))?;
+        self.while_fed(monitor, || files.feed(&self.hub, &self.interruption.stop))?;
         Ok(self.outcome(false))
     }
 }

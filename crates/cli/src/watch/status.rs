@@ -143,6 +143,11 @@ impl Status {
         self.violations.values().sum()
     }
 
+    /// Whether there was nothing to verify.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counters.operations == 0 || self.counters.committed == 0
+    }
+
     /// The share of dependencies that nothing decides.
     pub(super) fn uncertain(&self) -> f64 {
         let all = dependencies(&self.counters);
@@ -268,6 +273,9 @@ impl Status {
     /// The last word.
     pub(super) fn to_summary(&self) -> String {
         let mut text = self.to_block();
+        if self.is_empty() {
+            text.push_str("  nothing was committed, so nothing was verified\n");
+        }
         let kept = &self.counters;
         writeln!(
             text,

@@ -1,6 +1,6 @@
 //! `isolde check`: output and exit status.
 
-use crate::support::{FRACTURED, Folder, GOOD, lines, printed, refused};
+use crate::support::{FRACTURED, Folder, GOOD, Run, lines, printed, refused};
 
 const GOOD_REPORT: &str = "\
 good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
@@ -383,6 +383,30 @@ fn levels_that_hold_because_nothing_was_read_are_noted() {
     assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
     let run = folder.isolde("check good --level causal");
     assert!(run.status == 0 && !run.stdout.contains("note:"), "{}", run.stdout);
+}
+
+/// A recording that failed before its first commit opened every gate.
+#[test]
+fn a_gate_does_not_open_for_nothing() {
+    for history in ["# isolde-history 1\n", "A: w(x,1) aborted\nB: w(x,2) unknown\n"] {
+        let folder = Folder::with(&[("it.hist", history)]);
+        let report = folder.isolde("check it.hist");
+        assert_eq!((report.status, report.stderr.as_str()), (0, ""), "{history}");
+        assert!(report.stdout.contains("nothing was tested (nothing-committed)"), "{report:?}");
+        assert!(!report.stdout.contains("gate: "), "{report:?}");
+        for (option, status) in [("", 2), (" --unknown pass", 0), (" --unknown fail", 1)] {
+            let run = folder.isolde(&format!("check it.hist --level serializable --quiet{option}"));
+            let expected = Run {
+                status,
+                stdout: "it.hist\tserializable\tsatisfied\n".to_owned(),
+                stderr: "isolde: it.hist: no transaction committed, so nothing was tested\n"
+                    .to_owned(),
+            };
+            assert_eq!(run, expected, "{history}");
+        }
+    }
+    let folder = Folder::with(&[("it.hist", "A: w(x,1) aborted\nB: w(x,2)\n")]);
+    assert_eq!(folder.isolde("check it.hist --level serializable --quiet").status, 0);
 }
 
 #[test]

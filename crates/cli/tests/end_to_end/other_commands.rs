@@ -97,6 +97,25 @@ fn every_format_of_the_library_is_listed() {
 }
 
 #[cfg(unix)]
+/// Text was written under the name of another format.
+#[test]
+fn the_ending_of_the_output_tells_the_binary_format() {
+    let folder = Folder::with(&[]);
+    let start = |name: &str| std::fs::read(folder.path(name)).expect("a file")[..8].to_vec();
+    assert_eq!(folder.isolde("gen --transactions 10 -o it.txt").status, 0);
+    assert_eq!(folder.isolde("gen --transactions 10 -o it.isolde").status, 0);
+    assert_eq!(folder.isolde("gen --transactions 10 --to text -o told.isolde").status, 0);
+    assert_eq!(folder.isolde("convert it.txt -o converted.isolde").status, 0);
+    assert_eq!(folder.isolde("convert it.txt --to binary -o binary").status, 0);
+    assert_eq!(start("told.isolde"), start("it.txt"));
+    assert_eq!(start("it.isolde"), start("binary"));
+    assert_eq!(start("converted.isolde"), start("binary"));
+    assert_ne!(start("binary"), start("it.txt"));
+    let message = "isolde: convert: expected --to FORMAT, or an --output that ends in .isolde; see \
+                   `isolde formats`\n";
+    assert_eq!(folder.isolde("convert it.txt -o other"), refused(message));
+}
+
 #[test]
 fn converting_to_a_device_leaves_it_a_device() {
     let folder = Folder::with(&[("history", GOOD)]);

@@ -206,7 +206,11 @@ fn an_interrupted_run_checks_what_it_has() {
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0), "{stdout}");
     assert!(stdout.contains("\nstrict-serializable: satisfied\n"), "{stdout}");
+    assert!(stdout.contains(" of 60.0 s: interrupted by a signal\n"), "{stdout}");
     assert!(folder.read("out/history.log").ends_with("\nend\n"));
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    assert_eq!(json["ended_by"], "interrupted by a signal");
+    assert_eq!(json["asked"], serde_json::json!({ "seconds": 60.0, "until_violation": false }));
 }
 
 /// Keys and values of a log: those that committed transactions wrote, and those that the
@@ -386,6 +390,25 @@ fn a_program_that_never_answers_keeps_no_run_from_ending() {
         let name = program.display().to_string();
         assert!(!words.contains(&name), "still running: {words}");
     }
+}
+
+#[test]
+fn a_run_that_committed_nothing_has_tested_nothing() {
+    let folder = Folder::with(&[]);
+    let nothing = "nothing was committed, so nothing was tested";
+    let run = folder.isolde("run sim://serializable --duration 0s --quiet --output quiet");
+    let verdict = format!("strict-serializable: unknown ({nothing})\n");
+    assert_eq!((run.status, run.stdout), (2, verdict.clone()));
+    let run = folder.isolde("run sim://serializable --duration 0s --output out");
+    assert_eq!(run.status, 2, "{run:?}");
+    let (head, rest) = run.stdout.split_once("\n\n").expect("a head");
+    assert!(head.ends_with(nothing), "{run:?}");
+    // Nothing is explained, and nothing is praised.
+    assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
+    let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
+    assert_eq!(watch.status, 2, "{watch:?}");
+    let said = "  nothing was committed, so nothing was verified\n";
+    assert!(watch.stdout.contains(said), "{watch:?}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Balances repeat, and whose write each read saw is searched for: no order is found soon.
@@ -50,12 +52,127 @@ fn a_signal_while_a_run_checks_ends_the_check() {
     assert!(printed.contains("serializable: unknown\n"), "{printed}");
     let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
     assert_eq!(json["committed"], 5000);
+    assert_eq!(json["ended_by"], "interrupted by a signal while the history was checked");
     let levels = &json["report"]["levels"];
     // What needs no search was decided all the same.
     assert_ne!(levels["read-your-writes"]["verdict"], Value::Null);
     assert_eq!(levels["serializable"]["reason"], "interrupted");
     let kept = folder.isolde("stats out/history.log");
     assert!(kept.stdout.contains("5000"), "{kept:?}");
+}
+
+/// It read like a run that had done everything it was asked to.
+#[test]
+fn a_run_that_was_cut_short_says_so_beside_verdicts_alone() {
+    let folder = Folder::with(&[]);
+    let arguments = "run sim://serializable --transactions 100000000 --output out --quiet";
+    let mut command = folder.command(arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the program starts");
+    assert!(becomes(|| has_recorded(&folder)), "nothing is recorded");
+    terminate(&child);
+    let output = child.wait_with_output().expect("an end");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "strict-serializable: satisfied\n");
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    let said = format!(
+        "isolde: run: ended early, after {} of 100000000 transactions: interrupted by a signal\n",
+        json["committed"]
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(json["ended_by"], "interrupted by a signal");
+}
+
+fn has_recorded(folder: &Folder) -> bool {
+    std::fs::metadata(folder.path("out/history.log")).is_ok_and(|file| file.len() > 10_000)
+}
+
+/// What a program says on standard error before it ends, which signals make it.
+fn said_until_ended(mut child: Child) -> (Option<i32>, String) {
+    let mut said = child.stderr.take().expect("piped");
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        said.read_to_string(&mut text).expect("text");
+        text
+    });
+    // Two that come together are one.
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it does not end");
+        let _ = Command::new("/bin/kill").arg(child.id().to_string()).status();
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    (status.code(), reading.join().expect("text"))
+}
+
+/// Nobody else knows that the history was not looked at.
+#[test]
+fn a_second_signal_ends_the_program_at_once_and_names_the_history() {
+    let folder = Folder::with(&[]);
+    let hard = HARD.replace("--transactions 5000", "--duration 10m") + " --quiet";
+    let mut command = folder.command(&hard);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let enough = |file: std::fs::Metadata| file.len() > 1_100_000;
+    let history = folder.path("out/history.log");
+    assert!(becomes(|| std::fs::metadata(&history).is_ok_and(enough)), "nothing is recorded");
+    let (status, said) = said_until_ended(child.expect("the program starts"));
+    assert_eq!(status, Some(130), "{said}");
+    assert_eq!(said, "isolde: run: what was recorded was not checked: out/history.log\n");
+    assert!(folder.isolde("stats out/history.log").stdout.contains("committed"));
+}
+
+/// Stands for a Redis that stops answering as soon as transactions begin, so that nothing can
+/// be removed from it.
+fn silent_redis(server: &TcpListener, has_begun: &Arc<AtomicBool>) {
+    for client in server.incoming().flatten() {
+        let has_begun = Arc::clone(has_begun);
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(client.try_clone().expect("a client"));
+            let mut writer = client;
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
+                let answer = match line.trim_end() {
+                    "ROLE" => "*1\r\n$6\r\nmaster\r\n",
+                    "INFO" => "$15\r\nredis_version:7\r\n",
+                    "SETNX" => ":1\r\n",
+                    "SCAN" => "*2\r\n$1\r\n0\r\n*0\r\n",
+                    word => {
+                        has_begun.fetch_or(word == "WATCH", Ordering::Relaxed);
+                        ""
+                    }
+                };
+                line.clear();
+                if writer.write_all(answer.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// They stayed, under names that nobody knew.
+#[test]
+fn a_second_signal_names_what_was_created_and_is_left_behind() {
+    let folder = Folder::with(&[]);
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&has_begun);
+    std::thread::spawn(move || silent_redis(&server, &begun));
+    let mut command = folder.command(&format!(
+        "run redis://127.0.0.1:{port} --duration 10m --output out --quiet --sessions 2"
+    ));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the program starts");
+    assert!(becomes(|| has_begun.load(Ordering::Relaxed)), "no transaction begins");
+    let (status, said) = said_until_ended(child);
+    let removal = "isolde: run: what was created is left behind, remove it with: redis-cli --scan \
+                   --pattern 'isolde_";
+    assert!(said.starts_with(removal), "{said}");
+    assert_eq!(status, Some(130), "{said}");
 }
 
 /// Stands for a Redis that wants a password.
@@ -169,9 +286,7 @@ fn the_temporary_place_of_an_embedded_store_does_not_outlive_a_killed_run() {
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts");
-        let history = folder.path("out/history.log");
-        let has_begun = || std::fs::metadata(&history).is_ok_and(|file| file.len() > 10_000);
-        assert!(becomes(has_begun), "{store}: nothing is recorded");
+        assert!(becomes(|| has_recorded(&folder)), "{store}: nothing is recorded");
         assert_eq!(entries(), 1, "{store}");
         running.kill().expect("it runs");
         running.wait().expect("an end");

@@ -26,6 +26,10 @@ pub(crate) const TARGET: Target = Target {
     open,
 };
 
+/// Seen of version 1.5.6; its documentation does not say so.
+const UPSERT_LOST: &str = "DuckDB 1.5 does not refuse a delete of a row that a concurrent \
+                           transaction has changed by an upsert, and that update is lost";
+
 fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
         return Err(Failure::Refused(format!(
@@ -48,7 +52,10 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
         endpoints: vec![Endpoint { name, access: Access::ReadWrite }],
         path,
         version,
-        claims: vec![Claim::new("snapshot", &["snapshot-isolation"], SnapshotPoint::FirstRequest)],
+        claims: vec![
+            Claim::new("snapshot", &["snapshot-isolation"], SnapshotPoint::FirstRequest)
+                .deviates("snapshot-isolation", UPSERT_LOST),
+        ],
         tables: Tables::default(),
         first: Mutex::new(Some(connection)),
     }))
@@ -153,13 +160,20 @@ impl Database for DuckDb {
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
-        let tables = std::mem::take(&mut self.tables);
-        for name in tables.names() {
-            self.another()?
-                .execute_batch(&format!("DROP TABLE {name}"))
-                .map_err(|error| Failure::Refused(format!("cannot drop table {name}: {error}")))?;
+        if self.tables.names().next().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let connection = self.another()?;
+        self.tables.remove(|statement| {
+            let refused = |error: Error| Failure::Refused(error.to_string());
+            connection.execute_batch(statement).map_err(refused)
+        })
+    }
+
+    fn removal(&self) -> Option<String> {
+        self.tables.names().next()?;
+        let path = self.path.as_ref()?.display().to_string().replace('\'', "'\\''");
+        Some(format!("rm -f '{path}' '{path}.wal'"))
     }
 }
 

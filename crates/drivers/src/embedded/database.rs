@@ -19,7 +19,7 @@ pub(super) struct Embedded {
     open: fn(&Path) -> Result<Arc<dyn Store>, Failure>,
     store: Option<Arc<dyn Store>>,
     /// The folder it is in, if that is a temporary one.
-    _home: Option<Home>,
+    home: Option<Home>,
 }
 
 impl Embedded {
@@ -65,7 +65,7 @@ impl Embedded {
             path,
             open: store,
             store: None,
-            _home: home,
+            home,
         };
         // A path that cannot be used shows now.
         (database.open)(&database.path)?;
@@ -121,6 +121,12 @@ impl Database for Embedded {
         removed.map_err(|error| {
             Failure::Refused(format!("cannot remove {}: {error}", self.path.display()))
         })
+    }
+
+    fn removal(&self) -> Option<String> {
+        let path = self.path.display().to_string().replace('\'', "'\\''");
+        // Who watches over a temporary place removes it.
+        (self.home.is_none() && self.path.exists()).then(|| format!("rm -r '{path}'"))
     }
 }
 

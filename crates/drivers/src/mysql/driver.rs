@@ -435,20 +435,9 @@ impl Database for Mysql {
             return Ok(());
         }
         let mut conn = self.servers[0].connect()?;
-        for table in [&mut self.tables.registers, &mut self.tables.lists] {
-            if !table.is_empty() {
-                conn.query_drop(format!("DROP TABLE IF EXISTS {table}")).map_err(|error| {
-                    match failure(&error, Stage::Statement) {
-                        Failure::Refused(text) => {
-                            Failure::Refused(format!("cannot drop {table}: {text}"))
-                        }
-                        transient => transient,
-                    }
-                })?;
-                table.clear();
-            }
-        }
-        Ok(())
+        self.tables.remove(|statement| {
+            conn.query_drop(statement).map_err(|error| failure(&error, Stage::Statement))
+        })
     }
 
     fn removal(&self) -> Option<String> {

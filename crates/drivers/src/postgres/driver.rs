@@ -335,20 +335,9 @@ impl Database for Postgres {
             return Ok(());
         }
         let mut client = self.primary()?;
-        for table in [&mut self.tables.registers, &mut self.tables.lists] {
-            if !table.is_empty() {
-                client.batch_execute(&format!("DROP TABLE IF EXISTS {table}")).map_err(
-                    |error| match failure(&error, Stage::Statement) {
-                        Failure::Refused(text) => {
-                            Failure::Refused(format!("cannot drop {table}: {text}"))
-                        }
-                        transient => transient,
-                    },
-                )?;
-                table.clear();
-            }
-        }
-        Ok(())
+        self.tables.remove(|statement| {
+            client.batch_execute(statement).map_err(|error| failure(&error, Stage::Statement))
+        })
     }
 
     fn removal(&self) -> Option<String> {

@@ -92,6 +92,16 @@ struct Tables {
     lists: String,
 }
 
+impl Tables {
+    /// The statements that remove them.
+    fn removal(&self) -> Option<String> {
+        let names = [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty());
+        let statements: Vec<String> =
+            names.map(|name| format!("DROP TABLE IF EXISTS {name}")).collect();
+        (!statements.is_empty()).then(|| statements.join("; "))
+    }
+}
+
 impl Sqlite {
     fn connection(&self) -> Result<Connection, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -184,18 +194,17 @@ impl Database for Sqlite {
             self.tables = Tables::default();
             return Ok(());
         }
-        let tables = std::mem::take(&mut self.tables);
-        let names = [tables.registers, tables.lists];
-        if names.iter().all(String::is_empty) {
-            return Ok(());
-        }
-        let connection = self.connection()?;
-        for name in names.iter().filter(|name| !name.is_empty()) {
-            connection
-                .execute_batch(&format!("DROP TABLE {name}"))
-                .map_err(|error| Failure::Refused(format!("cannot drop table {name}: {error}")))?;
-        }
+        let Some(removal) = self.tables.removal() else { return Ok(()) };
+        self.connection()?
+            .execute_batch(&removal)
+            .map_err(|error| Failure::Refused(format!("cannot drop tables: {error}")))?;
+        self.tables = Tables::default();
         Ok(())
+    }
+
+    fn removal(&self) -> Option<String> {
+        let statements = self.tables.removal()?;
+        Some(if self.is_ours { temporary::removal(&self.path) } else { statements })
     }
 }
 

@@ -46,6 +46,13 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
+/// The command that does the same.
+pub(super) fn removal(path: &Path) -> String {
+    let path = path.display().to_string().replace('\'', "'\\''");
+    let names = SUFFIXES.map(|suffix| format!(" '{path}{suffix}'"));
+    format!("rm -f{}", names.concat())
+}
+
 fn remove_leftovers(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {

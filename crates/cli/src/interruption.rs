@@ -1,0 +1,69 @@
+//! What Ctrl-C does: the first ends the work, the second the program, at once.
+
+use crate::exit::Failure;
+use crate::say;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Signals that end the work, and what is said if they end the program.
+pub(crate) struct Interruption {
+    /// Set by the first signal.
+    pub(crate) stop: Arc<AtomicBool>,
+    left: Arc<Mutex<Vec<String>>>,
+}
+
+/// The exit status of a program that a second signal ended.
+const INTERRUPTED: i32 = 130;
+
+/// Between two looks whether a signal came.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Interruption {
+    /// Waits for signals from now on, for the command of this name.
+    pub(crate) fn of(command: &'static str) -> Result<Interruption, Failure> {
+        let came = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&came))?;
+        }
+        let (stop, left) = (Arc::default(), Arc::default());
+        let interruption = Interruption { stop: Arc::clone(&stop), left: Arc::clone(&left) };
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || wait(command, &came, &stop, &left))?;
+        Ok(interruption)
+    }
+
+    /// Whether the work is to end.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what is there if the program ends at once, in place of what was noted
+    /// before: nobody else will name it then.
+    pub(crate) fn leaves(&self, what: impl IntoIterator<Item = String>) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = what.into_iter().collect();
+    }
+}
+
+/// Takes one signal after another. A handler could not say anything, a thread can.
+fn wait(command: &str, came: &AtomicBool, stop: &AtomicBool, left: &Mutex<Vec<String>>) {
+    let mut is_first = true;
+    loop {
+        if came.swap(false, Ordering::Relaxed) {
+            if !is_first {
+                let left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                for what in &*left {
+                    say(&format!("isolde: {command}: {what}"));
+                }
+                // Nothing of ours is waited for: servers and temporary places are removed by
+                // whoever watches over them.
+                signal_hook::low_level::exit(INTERRUPTED);
+            }
+            is_first = false;
+            stop.store(true, Ordering::Relaxed);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
