@@ -8,12 +8,16 @@ pub struct Limits<'a> {
     pub memory_bytes_max: Option<usize>,
     /// Conflicts of one call of `solve`.
     pub conflicts_max: Option<u64>,
+    /// Work of one call of `solve`, whether it leads to conflicts or not: sides taken, and
+    /// nodes looked at, of which eight count as one. The same search takes the same work on
+    /// every machine.
+    pub work_max: Option<u64>,
 }
 
 impl Limits<'_> {
     /// No limits.
     pub const NONE: Limits<'static> =
-        Limits { stop: &|| false, memory_bytes_max: None, conflicts_max: None };
+        Limits { stop: &|| false, memory_bytes_max: None, conflicts_max: None, work_max: None };
 }
 
 /// The limit that ended a search.
@@ -25,6 +29,8 @@ pub enum Stop {
     Memory,
     /// [`Limits::conflicts_max`] was reached.
     Conflicts,
+    /// [`Limits::work_max`] was reached.
+    Work,
 }
 
 /// What a solver did since it was made.

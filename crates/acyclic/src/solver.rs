@@ -181,6 +181,7 @@ impl Solver {
     pub fn solve<R: Refine>(&mut self, refine: &mut R, limits: &Limits<'_>) -> Answer {
         let conflicts_max =
             limits.conflicts_max.map(|more| self.statistics.conflicts.saturating_add(more));
+        let work_max = limits.work_max.map(|more| self.work.saturating_add(more));
         let looked_at = Cell::new(None);
         let interrupted = |solver: &Solver| {
             let due = looked_at.get().is_none_or(|work| solver.work - work >= WORK_BETWEEN);
@@ -203,6 +204,9 @@ impl Solver {
             }
             if conflicts_max.is_some_and(|most| self.statistics.conflicts >= most) {
                 return Answer::Stopped(Stop::Conflicts);
+            }
+            if work_max.is_some_and(|most| self.work >= most) {
+                return Answer::Stopped(Stop::Work);
             }
             if interrupted(self) {
                 return self.stopped(limits);
@@ -421,6 +425,8 @@ impl Solver {
         }
         self.was_refined = true;
         self.statistics.refinements += 1;
+        // Who is shown an order looks at all of it.
+        self.work += self.graph.positions.len() as u64 / 8;
         let before = self.additions;
         let refined = refine.refine(self, &moved);
         // Asking again about the same order would never end.

@@ -500,6 +500,85 @@ fn a_transaction_of_unknown_outcome_counts_or_not() {
 }
 
 #[test]
+fn reads_that_are_taken_to_have_seen_two_writers_are_not_repeatable() {
+    let history = "A: w(x,1) w(y,1)\nB: w(x,1) w(z,1)\nC: r(x,1) r(y,nil) r(x,1) r(z,nil)\n";
+    let proof = "cases origin 4 0
+         case read-atomic saw 0
+         step c0 c2 reads-from 4 0
+         step c0 initial visible 5 1 0
+         step initial c0 initial-first
+         cycle 1 2
+         case read-atomic saw 1
+         cases origin 6 0
+         case read-atomic saw 0
+         reading non-repeatable-read 0 4 6
+         case read-atomic saw 1
+         step c1 c2 reads-from 4 0
+         step c1 initial visible 7 2 0
+         step initial c1 initial-first
+         cycle 1 2
+         no-other-case
+         no-other-case";
+    let proof = lines(proof);
+    assert!(verdict(history, "violated read-atomic", &proof).is_ok());
+    let (first, second) = proof.split_once("cases origin 6 0").expect("cases within a case");
+    let second = second.replacen("saw 0", "saw it", 1).replacen("saw 1", "saw 0", 1);
+    let same = format!("{first}cases origin 6 0{}", second.replacen("saw it", "saw 1", 1));
+    let why = verdict(history, "violated read-atomic", &same).unwrap_err();
+    assert!(why.ends_with("the level allows this, or the reads may have seen the same"), "{why}");
+}
+
+#[test]
+fn nobody_who_counts_saw_a_transaction_that_does_not_count() {
+    let history = "init x=1\nA: w(x,1) unknown\nA: w(x,2)\nA: r(x,1)\n";
+    let missed = "step c1 c2 session
+         step c1 initial visible 2 0 0
+         step initial c1 initial-first
+         cycle 1 2";
+    let proof = format!(
+        "cases outcome 0
+         case read-your-writes counts
+         cases origin 2 0
+         case read-your-writes saw initial
+         {missed}
+         case read-your-writes saw 0
+         step c1 c2 session
+         step c1 c0 visible 2 0 0
+         step c0 c1 session
+         cycle 1 2
+         no-other-case
+         case read-your-writes counts-not
+         {missed}
+         no-other-case"
+    );
+    let level = "violated read-your-writes";
+    assert!(verdict(history, level, &lines(&proof)).is_ok());
+    // It may have been seen as long as it is open whether it counts, and if it was aborted.
+    assert!(verdict(history, level, &lines(missed)).is_err());
+    let aborted = history.replace("unknown", "aborted");
+    assert!(verdict(&aborted, level, &lines(missed)).is_err());
+}
+
+#[test]
+fn a_row_that_was_looked_at_and_left_out_met_the_condition() {
+    let history = "A: w(x,1)\nB: p(value = 1; ; x=1)\n";
+    let proof = "reading result-set-mismatch 0 1 0";
+    check(history, "violated prefix", proof, &[]);
+    let refused = |history: &str, level: &str| verdict(history, level, proof).unwrap_err();
+    assert_eq!(refused(history, "violated causal"), "the level allows such results");
+    let returned = history.replace("; ; x=1", "; x=1");
+    assert_eq!(refused(&returned, "violated prefix"), "the level allows such results");
+    assert_eq!(refused(&returned, "violated serializable"), "the row may fit the condition");
+    let other = history.replace("= 1;", "= 2;");
+    let fits = "the versions of the key may fit what was found";
+    assert_eq!(refused(&other, "violated prefix"), fits);
+    // A row that was returned has to meet the condition from snapshot isolation up.
+    let extra = returned.replace("= 1;", "= 2;");
+    assert!(verdict(&extra, "violated snapshot-isolation", proof).is_ok());
+    assert_eq!(refused(&extra, "violated prefix"), "the level allows such results");
+}
+
+#[test]
 fn an_order_says_which_append_was_seen() {
     let history = "A: a(x,1) a(y,1)\nB: a(x,1)\nC: r(x,[1]) r(y,[1])\n";
     let proof = "commits 0 2 1

@@ -8,7 +8,7 @@ use crate::verdict::{Cycle, Edge, Reason};
 use hashbrown::HashSet;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
-    PredicateRow, ReadId, Share, TxnId, VersionConflict,
+    PredicateRow, ReadId, Share, TxnId, Version, VersionConflict,
 };
 
 /// Something that a level forbids.
@@ -431,12 +431,22 @@ fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<A
                 let versions = index.versions_of(row.key);
                 let first = versions.partition_point(|version| version.value < row.value);
                 let written = versions[first..].iter().take_while(|it| it.value == row.value);
-                let mut origins: Vec<Option<OpId>> = written.map(|it| Some(it.op())).collect();
+                let mut origins: Vec<Option<OpId>> =
+                    written.clone().map(|it| Some(it.op())).collect();
                 origins.extend((history.initial(row.key) == row.value).then_some(None));
                 // If the value repeats, every version that it may be has to contradict.
                 let wrong = |&write: &Option<OpId>| contradicts(history, predicate, row, write);
                 if !origins.is_empty() && origins.iter().all(wrong) {
-                    let ops = [op].into_iter().chain(origins[0]).collect();
+                    let own = written.clone().filter(|it| it.txn == txn && it.op() < op);
+                    let left =
+                        |it: &&Version| it.txn != txn && it.is_final() && index.is_counted(it.txn);
+                    // What was looked at is an own version, else one that another left.
+                    let looked_at = own.max_by_key(|it| it.op()).or(written.clone().find(left));
+                    let origin = match looked_at {
+                        Some(version) => Some(version.op()),
+                        None => origins[origins.len() - 1],
+                    };
+                    let ops = [op].into_iter().chain(origin).collect();
                     let kind = AnomalyKind::ResultSetMismatch;
                     anomalies.push(of_operations(history, kind, row.key, ops));
                 }

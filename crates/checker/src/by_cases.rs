@@ -51,6 +51,14 @@ struct Way {
     alone: Vec<OpId>,
 }
 
+impl Way {
+    /// Transactions that do not count: nobody who counts saw what they wrote.
+    fn never_happened(&self) -> Vec<TxnId> {
+        let aborted = self.outcomes.iter().filter(|taken| taken.1 == Outcome::Aborted);
+        aborted.map(|taken| taken.0).collect()
+    }
+}
+
 struct Split<'a> {
     level: Level,
     options: Options,
@@ -65,7 +73,10 @@ impl Split<'_> {
     fn ways(&mut self, history: &History, open: &[Open], way: &mut Way) -> Option<Shown> {
         let Some((&first, rest)) = open.split_first() else {
             let taken = history.taken_as(&way.outcomes, &way.alone);
-            return self.one_way(&taken);
+            // Levels that ignore aborted writes would ignore who saw them.
+            let shown = self.one_way(&taken);
+            return shown
+                .or_else(|| self.one_way(&taken.without_effects_of(&way.never_happened())));
         };
         let mut cases = Vec::new();
         match first {

@@ -52,7 +52,8 @@ impl Check<'_> {
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
                 Verdict::Violated(violated) => (self.refutation(level, &violated))
                     .or_else(|why| self.all_orders(&verifier, level, &violated).ok_or(why))
-                    .or_else(|why| self.all_cases(level, &violated).ok_or(why)),
+                    .or_else(|why| self.all_cases(level, &violated).ok_or(why))
+                    .or_else(|why| mismatch(&verifier, level, &violated).ok_or(why)),
             };
             let shown = match verifier.outside() {
                 Some(outside) => Err(outside.into()),
@@ -66,6 +67,7 @@ impl Check<'_> {
                 Err(reason) => left_out.push((level, reason)),
             }
         }
+        left_out.retain(|(level, _)| !self.settle_by_weaker(*level, &mut claims));
         let history = Fingerprint::of(self.history);
         let clock_drift = self.options.clock_drift;
         Certified { certificate: Certificate { history, clock_drift, claims }, left_out }
@@ -122,6 +124,22 @@ impl Check<'_> {
             }
         }
         None
+    }
+
+    /// Adds a violated level to the refutation of a weaker one; whether there is any. It may
+    /// have been decided in another way, such as by trying all orders.
+    fn settle_by_weaker(&mut self, level: Level, claims: &mut [Claim]) -> bool {
+        let weaker = level.weaker_than();
+        let refutes = |claim: &&mut Claim| {
+            matches!(claim.proof, Proof::Refutation(_))
+                && weaker.iter().any(|weaker| weaker.name() == claim.shown_at)
+        };
+        let is_violated = matches!(self.decide(level), Verdict::Violated(_));
+        let Some(claim) = claims.iter_mut().find(refutes).filter(|_| is_violated) else {
+            return false;
+        };
+        claim.levels.push(level.name().into());
+        true
     }
 
     /// Every way to take what the history leaves open, each refuted by itself.
@@ -346,6 +364,20 @@ pub(crate) fn refutation(
         }
         None => Err("it was decided by trying all orders".into()),
     }
+}
+
+/// A result that no version set gives. It also refutes levels at which a row may contradict
+/// its condition.
+fn mismatch(verifier: &Verifier<'_>, level: Level, violated: &Violated) -> Option<Shown> {
+    let at = violated.settled_by.unwrap_or(level);
+    violated.anomalies.iter().find_map(|anomaly| match &anomaly.evidence {
+        Evidence::Operations { key, ops } if anomaly.kind == AnomalyKind::ResultSetMismatch => {
+            let kind = ReadingKind::ResultSetMismatch;
+            let reading = Reading { kind, key: *key, ops: ops.clone() };
+            accepted(verifier, (at, Proof::Refutation(Refutation::Reading(reading)))).ok()
+        }
+        _ => None,
+    })
 }
 
 /// An anomaly found by reading, at the weakest level that it refutes.

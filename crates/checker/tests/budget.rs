@@ -1,6 +1,6 @@
 //! A search that meets too many contradictions can be given up, and then says so.
 
-use isolde::{Check, Level, Limits, Options, Stage, Unknown, Verdict};
+use isolde::{Check, Level, Limits, Options, Sources, Stage, Unknown, Verdict};
 use isolde_harness::{Anomaly, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
@@ -43,6 +43,23 @@ fn what_lacks_little_of_a_stronger_level_is_not_searched_for() {
     let options = Options { conflicts_max: Some(1), ..Options::default() };
     let mut check = Check::new(&history, &index, &Limits::NONE).with_options(options);
     assert_eq!(check.decide(Level::SnapshotIsolation).name(), "violated");
+    assert_eq!(check.decide(Level::ParallelSnapshotIsolation).name(), "satisfied");
+}
+
+#[test]
+fn what_lacks_little_of_a_stronger_level_is_found_without_sessions() {
+    let parameters = Parameters {
+        isolation: Isolation::SnapshotIsolation,
+        transactions: 10_000,
+        anomaly: Some(Anomaly::LongFork),
+        ..preset("PolySI").expect("a preset of this name").parameters
+    };
+    let history = generate(&parameters).expect("valid parameters");
+    let index = Index::new(&history);
+    let sources = Sources { session: false, ..Sources::ALL };
+    // The search itself would be given up: what it begins with is all that it needs.
+    let options = Options { sources, conflicts_max: Some(1), ..Options::default() };
+    let mut check = Check::new(&history, &index, &Limits::NONE).with_options(options);
     assert_eq!(check.decide(Level::ParallelSnapshotIsolation).name(), "satisfied");
 }
 

@@ -8,6 +8,7 @@ use isolde::reference::{self, Reference};
 use isolde::{
     AnomalyKind, Check, IMPLICATIONS, Level, Limits, Options, Saturate, applicable_levels,
 };
+use isolde_certificate::verify;
 use isolde_history::format::{expectations, parse_text, to_text};
 use isolde_history::{History, Index};
 use std::collections::BTreeMap;
@@ -159,6 +160,23 @@ fn writing_a_history_and_reading_it_back_changes_nothing() {
         let again = parse_text(&written).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(to_text(&again), written, "{name}");
     }
+}
+
+#[test]
+fn every_verdict_on_the_corpus_has_a_certificate() {
+    let mut without = Vec::new();
+    for Entry { name, history, .. } in corpus() {
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let certified = check.certify(&applicable_levels(&history));
+        let results = verify(&certified.certificate, &history).expect("the same history");
+        for (claim, result) in certified.certificate.claims.iter().zip(results) {
+            assert!(result.is_ok(), "{name}: {claim:?}: {result:?}");
+        }
+        let left_out = certified.left_out.iter();
+        without.extend(left_out.map(|(level, reason)| format!("{name}: {level}: {reason}")));
+    }
+    assert!(without.is_empty(), "{}", without.join("\n"));
 }
 
 /// Collects every disagreement before failing: one mistake in an engine shows in

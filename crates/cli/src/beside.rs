@@ -80,6 +80,20 @@ pub(crate) fn log_of(folder: &Path) -> Option<PathBuf> {
     (folder.join(RUN_FILE).is_file() && log.is_file()).then_some(log)
 }
 
+/// The database that a run drove.
+pub(crate) struct Driven {
+    /// Its name or URL.
+    pub(crate) target: String,
+    pub(crate) isolation: String,
+}
+
+/// Which database the run drove that recorded this log, if it is one beside its `run.json`.
+pub(crate) fn driven(log: &Path) -> Option<Driven> {
+    let run = run_of_log(log)?;
+    let text = |name: &str| run[name].as_str().map(str::to_owned);
+    Some(Driven { target: text("target")?, isolation: text("isolation")? })
+}
+
 /// What the run noted that recorded this log, if it is one beside its `run.json`.
 fn run_of_log(log: &Path) -> Option<Value> {
     let run = read_json(&log.with_file_name(RUN_FILE)).ok()?;

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Without a time limit, some searches are given up after so many contradictions: about a
-/// minute of work for ten thousand transactions.
+/// Without a time limit, some searches are given up after so many contradictions, or the work
+/// that these usually take: about a minute for ten thousand transactions.
 const CONFLICTS_MAX: u64 = 20_000;
 
 /// Options of `isolde check`.

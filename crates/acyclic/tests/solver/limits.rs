@@ -78,3 +78,18 @@ fn a_search_ends_after_its_conflicts_and_can_go_on() {
     }
     assert!(!matches!(solver.solve(&mut NothingHidden, &Limits::NONE), Answer::Stopped(_)));
 }
+
+#[test]
+fn a_search_ends_after_its_work_and_can_go_on() {
+    let (mut solver, mut other) = (busy(), busy());
+    let limits = Limits { work_max: Some(1_000), ..Limits::NONE };
+    for _ in 0..3 {
+        for solver in [&mut solver, &mut other] {
+            let answer = solver.solve(&mut NothingHidden, &limits);
+            assert!(matches!(answer, Answer::Stopped(Stop::Work)));
+        }
+        // Work is no time: it ends where it ended before.
+        assert_eq!(solver.statistics(), other.statistics());
+    }
+    assert!(!matches!(solver.solve(&mut NothingHidden, &Limits::NONE), Answer::Stopped(_)));
+}

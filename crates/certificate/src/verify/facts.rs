@@ -253,6 +253,10 @@ impl<'a> Facts<'a> {
                 return ControlFlow::Continue(());
             }
             let counts = txn != read.txn && self.may_count(txn);
+            // Had a read that counts seen it, it would count.
+            if !counts && txn != read.txn && history.outcome(txn) == Outcome::Unknown {
+                return ControlFlow::Continue(());
+            }
             match reads {
                 Reads::Final if counts && self.is_final(write) => visit(Origin::Txn(txn)),
                 Reads::Final => ControlFlow::Continue(()),

@@ -183,9 +183,12 @@ impl<'a> Shown<'_, 'a> {
     }
 
     fn differ(&self, one: &Read<'_>, other: &Read<'_>) -> bool {
-        if let (Seen::This(first), Seen::This(second)) = (one.seen, other.seen) {
-            return first != second;
+        if let (Seen::This(first), Seen::This(second)) = (one.seen, other.seen)
+            && first != second
+        {
+            return true;
         }
+        // One value may have several origins, of which a case takes one for each read.
         let origin = |read| self.facts.sole_origin(read, Reads::Final);
         match (origin(one), origin(other)) {
             (Sole::One(first), Sole::One(second)) => first != second,
@@ -306,6 +309,13 @@ impl<'a> Shown<'_, 'a> {
     fn result_set_mismatch(&self, op: OpId, write: Option<OpId>) -> Result<(), String> {
         let asks =
             matches!(self.level.meaning, Meaning::Events(level) if level.rows != Rows::ReadsFrom);
+        let writes_key = |write: &OpId| {
+            let Op { kind, key, .. } = self.facts.history.op(*write);
+            kind.is_write() && key == self.key
+        };
+        if let Some(other) = write.filter(|write| !writes_key(write)) {
+            return Err(format!("operation {} does not write key {}", other.0, self.key.0));
+        }
         let reads = self.facts.reads_at(op, self.key);
         let has_snapshot = |read: &Read<'_>| self.facts.history.snapshot(read.txn, op).is_some();
         if asks && reads.first().is_none_or(has_snapshot) {

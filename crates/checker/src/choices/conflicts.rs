@@ -43,7 +43,7 @@ pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tr
     let limits = acyclic::Limits {
         stop: search.limits.stop,
         memory_bytes_max: search.limits.working_bytes_max,
-        conflicts_max: None,
+        ..acyclic::Limits::NONE
     };
     let answer = solver.solve(&mut attempts, &limits);
     match answer {

@@ -18,7 +18,7 @@ use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
 use super::repeated::{Repeated, repeated_reads};
 use super::search::known_edges;
-use super::solving::{Solved, in_order, solved};
+use super::solving::{Effort, Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::Anomaly;
@@ -264,7 +264,8 @@ impl<'a> Commits<'a> {
         let mut inquiry = Inquiry { questions, level: L::asking(self) };
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let within = (self.limits, self.options.engine);
-        match solved(&mut solver, &mut inquiry, within, (used, self.options.conflicts_max)) {
+        let effort = Effort::of(self.options.conflicts_max);
+        match solved(&mut solver, &mut inquiry, within, (used, effort)) {
             Solved::Satisfied => {
                 let nodes = in_order(solver.positions()).into_iter().map(TxnId);
                 let counted = nodes.filter(|&txn| self.versions.index.is_counted(txn));

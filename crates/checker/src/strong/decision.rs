@@ -16,7 +16,7 @@ use super::proof::{ProofBuilder, certificate_node};
 use super::repeated::Repeated;
 use super::runs::Runs;
 use super::saturate::{Saturated, Saturation, positions};
-use super::solving::{Refuted, Searched};
+use super::solving::{Effort, Refuted, Searched};
 use super::sources::Known;
 use super::timed::Timed;
 use super::versions::{self, Versions};
@@ -104,6 +104,15 @@ impl<'a> Decision<'a> {
     pub(super) fn briefly(mut self) -> Self {
         self.conflicts_max = Some(CONFLICTS_FIRST);
         self
+    }
+
+    /// What a search of a graph may take if it is not to take long. Without sessions a few
+    /// conflicts can take minutes, and what takes that long gets no better by saturation.
+    pub(super) fn effort(&self, graph: &Graph, conflicts_max: Option<u64>) -> Effort {
+        if self.conflicts_max.is_none() || self.options.sources.session {
+            return Effort { conflicts_max, work_max: None };
+        }
+        Effort { conflicts_max, ..Effort::of(Some(many_conflicts(graph))) }
     }
 
     pub(super) fn run(&mut self) -> Verdict {
@@ -221,7 +230,7 @@ impl<'a> Decision<'a> {
     }
 
     fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
-        let many = CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT;
+        let many = many_conflicts(&graph);
         let saturate = self.options.saturate;
         if saturate != Saturate::First {
             let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
@@ -465,6 +474,11 @@ impl<'a> Decision<'a> {
     }
 }
 
+/// Conflicts that show that a search is hard.
+fn many_conflicts(graph: &Graph) -> u64 {
+    CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT
+}
+
 /// Why a level is open where only some orders of versions fit what was found by condition,
 /// and who can settle it, unless it was asked already.
 fn open_conditions(history: &History) -> String {
@@ -503,6 +517,10 @@ pub(super) fn limit(stop: acyclic::Stop, limits: &Limits<'_>) -> Verdict {
         acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
                                      with a time limit it goes on until then"
             .into(),
+        acyclic::Stop::Work => {
+            "the search took too long and was given up; with a time limit it goes on until then"
+                .into()
+        }
     }))
 }
 

@@ -15,8 +15,8 @@ pub struct Options {
     /// What decides what is left open.
     pub engine: Engine,
     /// Contradictions after which the search at a level of one order of commits is given
-    /// up. Where many writes are blind and the stronger levels do not hold, it may take
-    /// longer than anybody waits.
+    /// up, or the work that these usually take. Where many writes are blind and the stronger
+    /// levels do not hold, it may take longer than anybody waits.
     pub conflicts_max: Option<u64>,
 }
 

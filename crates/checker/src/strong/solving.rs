@@ -53,7 +53,8 @@ impl Decision<'_> {
         search.begin(&mut solver);
         let used = graph.memory() + self.versions.memory();
         let engine = (limits, self.options.engine);
-        match solved(&mut solver, &mut search, engine, (used, conflicts_max)) {
+        let effort = self.effort(graph, conflicts_max);
+        match solved(&mut solver, &mut search, engine, (used, effort)) {
             Solved::Satisfied => Searched::Satisfied(in_order(solver.positions())),
             Solved::Violated(Some(refutation)) => {
                 let order = in_order(solver.positions());
@@ -144,18 +145,35 @@ pub(super) enum Solved {
     Stopped(acyclic::Stop),
 }
 
+/// How much a search may take before it is given up.
+pub(super) struct Effort {
+    pub(super) conflicts_max: Option<u64>,
+    pub(super) work_max: Option<u64>,
+}
+
+impl Effort {
+    /// So many conflicts, and the work that they usually take: in a large history of which
+    /// little is known, a few of them can take minutes.
+    pub(super) fn of(conflicts_max: Option<u64>) -> Effort {
+        const WORK_PER_CONFLICT: u64 = 1 << 10;
+        let work_max = conflicts_max.map(|most| most.saturating_mul(WORK_PER_CONFLICT));
+        Effort { conflicts_max, work_max }
+    }
+}
+
 /// Runs the solver within the limits, of which `used` bytes are gone, and tells what it
 /// took.
 pub(super) fn solved<R: acyclic::Refine>(
     solver: &mut acyclic::Solver,
     refine: &mut R,
     (limits, engine): (&Limits<'_>, Engine),
-    (used, conflicts_max): (usize, Option<u64>),
+    (used, effort): (usize, Effort),
 ) -> Solved {
     let within = acyclic::Limits {
         stop: limits.stop,
         memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
-        conflicts_max,
+        conflicts_max: effort.conflicts_max,
+        work_max: effort.work_max,
     };
     let answer = match engine {
         Engine::Own => match solver.solve(refine, &within) {

@@ -68,15 +68,27 @@ fn verdicts_on_small_histories_are_certified() {
 #[test]
 fn verdicts_on_random_histories_are_certified() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
-    let (mut claimed, mut left_out) = (0, 0);
     let mut saturate = Saturate::WhenHard;
-    each_seed(0..random_histories(3_000), |seed| {
+    let (count, mut incomplete) = (random_histories(3_000), Vec::new());
+    each_seed(0..count, |seed| {
         saturate = other_than(saturate);
-        let (here, missing) = certify(&random_history(seed, size), saturate);
-        claimed += here;
-        left_out += missing;
+        let (_, left_out) = certify(&random_history(seed, size), saturate);
+        incomplete.extend((left_out > 0).then_some(seed));
     });
-    assert!(left_out * 2_000 < claimed, "{left_out} left out, {claimed} claimed");
+    // Orders do not tell which of two appends was seen by one who never learned its outcome.
+    assert!(incomplete.len() as u64 * 10_000 <= count, "seeds {incomplete:?}");
+}
+
+/// Rows that contradict their condition once named a write that they cannot have been read from;
+/// others were decided by trying all orders although a weaker level shows why, or took reads of
+/// one value to have seen two writers.
+#[test]
+fn violations_are_certified_where_values_repeat() {
+    let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
+    for seed in [1542, 4679, 8390, 8399, 11026, 13456, 15412, 20269] {
+        let (_, left_out) = certify(&random_history(seed, size), Saturate::WhenHard);
+        assert_eq!(left_out, 0, "seed {seed}");
+    }
 }
 
 /// Their orders once named writers of unknown outcome that were not in them.

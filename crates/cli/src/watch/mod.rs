@@ -31,9 +31,11 @@ mod target;
 mod voice;
 mod window;
 
+use crate::beside::{self, Driven};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::{self, faults};
+use crate::subject::RUN_FILE;
 use crate::{limits, say, workload};
 use hub::Hub;
 use isolde::Level;
@@ -72,7 +74,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     isolation: Option<String>,
     /// What the database is held to, such as postgres/serializable or snapshot-isolation
-    /// [default: what the target promises]
+    /// [default: what the target promises, or that of the run whose log is watched]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// The same from a file of `name = value` lines
@@ -463,9 +465,35 @@ impl Watch<'_> {
         }
     }
 
+    /// The profile of files: the one that was asked for, or that of the run which recorded them.
+    fn profile_of_files(&self, paths: &[PathBuf]) -> Result<NamedProfile, Failure> {
+        if let Some(profile) = self.asked_profile()? {
+            return Ok(profile);
+        }
+        let recorded = |path: &PathBuf| {
+            let Driven { target, isolation } = beside::driven(path)?;
+            let address = isolde_drivers::address(&target).ok()?;
+            Some((path.with_file_name(RUN_FILE), address.scheme, isolation))
+        };
+        // A history is watched alone.
+        let [path] = paths else { return self.needed_profile() };
+        let Some((noted_in, scheme, isolation)) = recorded(path) else {
+            return self.needed_profile();
+        };
+        let profile = profile::of(&scheme, &isolation).map_err(|message| usage(&message))?;
+        if !self.arguments.quiet {
+            say(&format!(
+                "isolde: watch: held to {}, which {} names; --profile takes another",
+                profile.name,
+                noted_in.display()
+            ));
+        }
+        Ok(profile)
+    }
+
     /// Watches what is in files.
     fn files(&self, paths: &[PathBuf]) -> Result<Status, Failure> {
-        let profile = self.needed_profile()?;
+        let profile = self.profile_of_files(paths)?;
         let files = file::open(paths, &self.hub, self.arguments.resources.memory_max())?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let clock = Clock::Recorded { slack: nanoseconds(self.slack()) };

@@ -69,6 +69,27 @@ fn bad_files_and_usage_are_refused_with_their_place() {
 }
 
 #[test]
+fn the_log_of_a_run_is_held_to_what_its_database_promised() {
+    let folder = Folder::with(&[]);
+    let target = "sim://snapshot-isolation?bug=stale-snapshot";
+    let run = folder.isolde(&format!("run {target} --transactions 300 --output ran"));
+    assert!(run.status <= 1, "{run:?}");
+    let noted = folder.isolde("watch --from ran/history.log --explain 0");
+    assert_eq!(noted.status, 1, "{noted:?}");
+    assert!(noted.stdout.contains(", profile sim/snapshot-isolation\n"), "{noted:?}");
+    let told = "isolde: watch: held to sim/snapshot-isolation, which ran/run.json names; \
+                --profile takes another\n";
+    assert!(noted.stderr.starts_with(told), "{noted:?}");
+    let other = folder.isolde("watch --from ran/history.log --profile none --quiet");
+    assert!(other.stdout.contains(", profile none\n"), "{other:?}");
+    // A log that no run stands beside says nothing of its database.
+    std::fs::copy(folder.path("ran/history.log"), folder.path("alone.log")).expect("a copy");
+    let alone = folder.isolde("watch --from alone.log");
+    assert_eq!(alone.status, 3, "{alone:?}");
+    assert!(alone.stderr.contains("expected --profile"), "{alone:?}");
+}
+
+#[test]
 fn a_driven_database_is_verified_by_its_mechanisms_and_completely() {
     let folder = Folder::with(&[]);
     let run = folder.isolde(
