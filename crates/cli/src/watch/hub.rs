@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 const WAITING_MAX: usize = 1 << 19;
 /// The same while memory is short.
 const WAITING_MAX_IF_SHORT: usize = 1 << 13;
-/// Events that may wait in inboxes while the watch is at work on others: more would only take memory. If
-/// it is not at work, it lacks something that is still to come.
-const WAITING_MAX_IF_BUSY: usize = 1 << 15;
+/// Events that may wait in inboxes until the watch looks: more would only take memory. What it
+/// takes from there and cannot verify yet, because something is still to come, is not among
+/// them.
+const LEFT_MAX: usize = 1 << 15;
 /// How long the watch may be busy with what it has before clients are held back, so that it
 /// is never much further behind than that.
 const BUSY_MAX: Duration = Duration::from_millis(300);
@@ -246,10 +247,9 @@ impl Hub {
         }
     }
 
-    /// Whether the watch is at work, and has more to do behind that.
+    /// Whether the watch has enough to do when it looks next.
     fn has_enough(&self) -> bool {
-        let left = self.left.load(Ordering::Relaxed);
-        left >= WAITING_MAX_IF_BUSY && self.busy_since.load(Ordering::Relaxed) != 0
+        self.left.load(Ordering::Relaxed) >= LEFT_MAX
     }
 }
 
