@@ -1,7 +1,7 @@
 //! Verdicts as `JUnit` XML: one test case for each level.
 //!
 //! A violated level is a failure. One that is not decided is an error: it must not pass for a
-//! level that holds.
+//! level that holds. What holds of a history without a committed transaction is skipped.
 
 use crate::escape::xml;
 use crate::prose::safe;
@@ -17,8 +17,9 @@ pub(crate) const TAIL: &str = "</testsuites>\n";
 pub(crate) fn to_suite(report: &Report) -> String {
     let count = |verdict| report.levels.iter().filter(|it| it.verdict == verdict).count();
     let seconds: f64 = report.levels.iter().map(|level| level.seconds).sum();
+    let skipped = if is_tested(report) { 0 } else { count("satisfied") };
     let mut out = format!(
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" \
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{skipped}\" \
          time=\"{seconds:.3}\">\n",
         xml(&safe(&report.file)),
         report.levels.len(),
@@ -30,6 +31,11 @@ pub(crate) fn to_suite(report: &Report) -> String {
     }
     out.push_str("  </testsuite>\n");
     out
+}
+
+/// Whether anything was tested.
+fn is_tested(report: &Report) -> bool {
+    report.history.committed > 0
 }
 
 /// The suite of a history that could not be read.
@@ -80,7 +86,12 @@ fn case(out: &mut String, report: &Report, level: &LevelReport) {
             ">\n      <error message=\"not decided: {}\"/>\n    </testcase>",
             xml(reason)
         ),
-        _ => writeln!(out, "/>"),
+        _ if is_tested(report) => writeln!(out, "/>"),
+        _ => writeln!(
+            out,
+            ">\n      <skipped message=\"no transaction committed, so nothing was tested\"/>\n    \
+             </testcase>"
+        ),
     }
     .expect("a string grows");
 }

@@ -14,6 +14,16 @@ fn printed(history: &str, form: &str) -> String {
 }
 
 #[test]
+fn junit_skips_levels_of_a_history_without_a_committed_transaction() {
+    let folder = Folder::with(&[("aborted.txt", "A: w(x,1) aborted\n")]);
+    let run = folder.isolde("check aborted.txt --level serializable --format junit");
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    assert!(run.stdout.contains("skipped=\"1\""), "{}", run.stdout);
+    let skipped = "<skipped message=\"no transaction committed, so nothing was tested\"/>";
+    assert!(run.stdout.contains(skipped), "{}", run.stdout);
+}
+
+#[test]
 fn junit_has_a_test_case_for_each_level() {
     let folder = Folder::with(&[("skew.txt", SKEW), ("good.txt", GOOD)]);
     folder.write("bad.txt", b"A: w(");
