@@ -46,6 +46,7 @@ impl Check<'_> {
         let values_repeat = !self.index.several().is_empty()
             || self.index.has_lesser_candidates()
             || appends_repeat(self.history);
+        let has_calls = verifier.outside(Level::Serializable.name()).is_some();
         for &level in levels {
             let shown = match self.decide(level) {
                 Verdict::Unknown(_) => continue,
@@ -55,11 +56,12 @@ impl Check<'_> {
                     .or_else(|why| self.all_cases(level, &violated).ok_or(why))
                     .or_else(|why| mismatch(&verifier, level, &violated).ok_or(why)),
             };
-            let shown = match verifier.outside() {
+            let shown = match verifier.outside(level.name()) {
                 Some(outside) => Err(outside.into()),
                 None if values_repeat => shown
-                    .map_err(|why| format!("values repeat: {why}"))
-                    .and_then(|shown| accepted(&verifier, shown)),
+                    .and_then(|shown| accepted(&verifier, shown))
+                    .map_err(|why| format!("values repeat: {why}")),
+                None if has_calls => shown.and_then(|shown| accepted(&verifier, shown)),
                 None => shown,
             };
             match shown {
@@ -301,7 +303,7 @@ fn accepted(verifier: &Verifier<'_>, (at, proof): Shown) -> Result<Shown, String
     let claim = Claim { shown_at: at.name().into(), levels: vec![at.name().into()], proof };
     match verifier.check(&claim) {
         Ok(_) => Ok((at, claim.proof)),
-        Err(refused) => Err(format!("values repeat: {refused}")),
+        Err(refused) => Err(refused.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! take time in proportion to their size.
 
 mod aggregate;
+mod calls;
 mod cases;
 mod commits;
 mod conditions;
@@ -24,6 +25,7 @@ mod visible;
 use crate::fingerprint::Fingerprint;
 use crate::level::{Level, Meaning};
 use crate::proof::{Certificate, Claim, End, Node, Proof, Refutation, Witness};
+use calls::Calls;
 use facts::Facts;
 use isolde_history::{History, OpId, OpKind, Time, Value};
 use std::fmt;
@@ -144,10 +146,19 @@ impl<'a> Verifier<'a> {
         self
     }
 
-    /// Why nothing can be proved about the history, if so: the definitions say nothing
-    /// about what is in it.
-    pub fn outside(&self) -> Option<&str> {
-        self.outside.as_deref()
+    /// Why nothing can be proved about a level of the history, if so: its definition says
+    /// nothing about what is in it.
+    pub fn outside(&self, level: &str) -> Option<&str> {
+        if self.calls(level).is_some() { None } else { self.outside.as_deref() }
+    }
+
+    /// The calls of locks and stores, if that is what the history consists of and the level is
+    /// about.
+    fn calls(&self, level: &str) -> Option<Calls<'a>> {
+        if self.outside.is_none() || level != "linearizable" {
+            return None;
+        }
+        Calls::of(&self.facts)
     }
 
     /// Checks one claim.
@@ -174,8 +185,11 @@ impl<'a> Verifier<'a> {
                 return Err(format!("{name} stands there twice"));
             }
         }
-        if let Some(outside) = &self.outside {
-            return Err(outside.clone());
+        if let Some(calls) = self.calls(level.name) {
+            return check_calls(&calls, &claim.proof);
+        }
+        if let Some(outside) = self.outside(level.name) {
+            return Err(outside.into());
         }
         match &claim.proof {
             Proof::Witness(witness) => self.check_witness(level, witness),
@@ -200,6 +214,18 @@ impl<'a> Verifier<'a> {
             }
             (Witness::Events(_), _) => Err("the level asks for an order of commits".into()),
             (Witness::Commits { .. }, _) => Err("the level asks for an order of events".into()),
+        }
+    }
+}
+
+fn check_calls(calls: &Calls<'_>, proof: &Proof) -> Result<Extent, String> {
+    match proof {
+        Proof::Witness(Witness::Events(order)) => {
+            calls.check_order(order).map(|()| Extent::Events(order.len()))
+        }
+        Proof::Refutation(Refutation::Orders(_)) => calls.check_none().map(Extent::Configurations),
+        Proof::Witness(_) | Proof::Refutation(_) => {
+            Err("of calls there are orders, or none: expected `events` or `orders`".into())
         }
     }
 }

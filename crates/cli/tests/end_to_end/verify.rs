@@ -38,6 +38,21 @@ session-serializable: satisfied, verified (2 events replayed)
 }
 
 #[test]
+fn calls_of_locks_have_certificates_of_linearizability() {
+    let taken = "A @1..2: c(:acquire,nil)\nB @3..6: c(:acquire,nil)\n";
+    let released = format!("{taken}C @4..5: c(:release,nil)\n");
+    let told = "linearizable: satisfied, verified (3 events replayed)\n";
+    let folder = Folder::with(&[("good.txt", &released), ("bad.txt", taken)]);
+    let check = |name: &str| {
+        folder.isolde(&format!("check {name}.txt -q -l linearizable --certificate {name}.cert"))
+    };
+    assert_eq!((check("good").status, check("bad").status), (0, 1));
+    assert_eq!(folder.isolde("verify good.cert good.txt"), printed(0, told));
+    let told = "linearizable: violated, verified (2 configurations of all orders)\n";
+    assert_eq!(folder.isolde("verify bad.cert bad.txt"), printed(0, told));
+}
+
+#[test]
 fn compressed_certificates_and_other_formats_of_the_history_are_accepted() {
     let folder = certified(FRACTURED);
     let expected = folder.isolde("verify h.cert h.txt");
