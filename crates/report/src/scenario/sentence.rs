@@ -271,8 +271,8 @@ fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> Stri
             format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
         }
         _ => format!(
-            "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
-             that of {after}"
+            "{before} and {after} both wrote {name}, and {before} comes first: so {after} replaced \
+             the {name} of {before}"
         ),
     }
 }
