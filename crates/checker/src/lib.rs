@@ -14,6 +14,7 @@ mod check;
 mod choices;
 pub mod elle;
 mod explain;
+mod forbidden;
 mod given;
 mod level;
 pub mod linearizable;

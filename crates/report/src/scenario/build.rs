@@ -26,8 +26,8 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             }
         }
         Evidence::Cycle(cycle) => {
-            cast.add_cycle(&cycle.dependencies(prose.history));
-            for (one, other, key) in cycle.apart(prose.history) {
+            cast.add_cycle(&cycle.dependencies(prose.history, anomaly.kind));
+            for (one, other, key) in cycle.apart(prose.history, anomaly.kind) {
                 let write = |txn| prose.index.final_write(prose.history, txn, key);
                 let writes = [one, other].into_iter().filter_map(write);
                 writes.for_each(|write| cast.involve(write, Role::Evidence));
@@ -51,10 +51,10 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     match &anomaly.evidence {
         Evidence::Operations { .. } => {}
         Evidence::Cycle(cycle) => {
-            let shown = cycle.dependencies(prose.history);
+            let shown = cycle.dependencies(prose.history, anomaly.kind);
             scenario.edges = shown.edges.iter().map(|edge| cast.edge(edge)).collect();
             scenario.conclusion = sentence::conclusion(prose, &shown);
-            for (one, other, key) in cycle.apart(prose.history) {
+            for (one, other, key) in cycle.apart(prose.history, anomaly.kind) {
                 scenario.conclusion += &sentence::apart(prose, one, other, key);
             }
         }

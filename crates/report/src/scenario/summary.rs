@@ -144,7 +144,7 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
     let edges = &cycle.edges;
     let name = |txn: TxnId| prose.txn(txn);
     let mut all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
-    if kind == AnomalyKind::WriteSkew {
+    if edges.len() == 2 && matches!(kind, AnomalyKind::WriteSkew | AnomalyKind::ReadSkew) {
         // That one of two writers of a key comes first may follow from what it missed.
         all = edges.iter().filter_map(|edge| missed(prose, behind(edge))).collect();
     }
@@ -369,7 +369,9 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
         let edges = vec![one, other];
         match kind {
             AnomalyKind::LostUpdate => return lost_update(prose, &edges),
-            AnomalyKind::WriteSkew => return of_cycle(prose, kind, &Cycle { edges }),
+            AnomalyKind::ReadSkew if is_between_two(&edges) => {
+                return of_cycle(prose, kind, &Cycle { edges });
+            }
             _ => {}
         }
     }
@@ -397,6 +399,11 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             "whatever the order of the versions, somebody saw what cannot have been".to_owned()
         }),
     }
+}
+
+/// Whether two transactions missed each other.
+fn is_between_two(edges: &[Edge]) -> bool {
+    matches!(edges, [one, other] if (one.before, one.after) == (other.after, other.before))
 }
 
 /// Of cases that differ in who appended an element that was read.
