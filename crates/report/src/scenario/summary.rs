@@ -3,7 +3,7 @@
 use super::build::premises;
 use super::sentence::chosen;
 use crate::prose::{Prose, explain};
-use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason, Seen};
 use isolde_history::{KeyId, OpId, OpKind, TxnId};
 
 /// The sentence for an anomaly, without a full stop.
@@ -383,6 +383,9 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             prose.key(key)
         );
     }
+    if let Some(told) = whatever_was_seen(prose, cases) {
+        return told;
+    }
     let assumed =
         cases.cycles.iter().flat_map(|cycle| &cycle.edges).find_map(|edge| match edge.reason {
             Reason::Assumed { key, first, second } => Some((key, first, second)),
@@ -404,6 +407,22 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
 /// Whether two transactions missed each other.
 fn is_between_two(edges: &[Edge]) -> bool {
     matches!(edges, [one, other] if (one.before, one.after) == (other.after, other.before))
+}
+
+/// Of cases that differ in what an operation by condition saw.
+fn whatever_was_seen(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
+    let first = cases.seen.first()?;
+    let is_other = |seen: &Seen| {
+        (seen.read, seen.key) == (first.read, first.key) && seen.writer != first.writer
+    };
+    cases.seen.iter().any(is_other).then(|| {
+        format!(
+            "{} {}: whichever version of {} was there, somebody saw what cannot have been",
+            prose.txn(prose.history.txn_of(first.read)),
+            prose.looked(first.read),
+            prose.key(first.key)
+        )
+    })
 }
 
 /// Of cases that differ in who appended an element that was read.
