@@ -47,6 +47,21 @@ pub struct Cases {
     pub count: usize,
     /// For each cycle how the history is understood in it; empty if there is but one way.
     pub ways: Vec<Way>,
+    /// What operations by condition are taken to have seen.
+    pub seen: Vec<Seen>,
+}
+
+/// In one case, an operation by condition is taken to have seen one of several versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The place of the case.
+    pub case: usize,
+    /// The operation.
+    pub read: OpId,
+    /// The key.
+    pub key: KeyId,
+    /// Who wrote the version; [`INITIAL`](crate::INITIAL) if nobody did.
+    pub writer: TxnId,
 }
 
 /// One of several ways to understand a history: what is taken for granted beside orders.

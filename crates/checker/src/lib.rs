@@ -14,6 +14,7 @@ mod check;
 mod choices;
 pub mod elle;
 mod explain;
+mod forbidden;
 mod given;
 mod level;
 pub mod linearizable;
@@ -28,8 +29,8 @@ mod verdict;
 mod weak;
 
 pub use anomaly::{
-    Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Way, found_by_reading,
-    impossible_aggregates,
+    Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Seen, Way,
+    found_by_reading, impossible_aggregates,
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};

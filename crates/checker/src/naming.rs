@@ -7,9 +7,12 @@
 //!
 //! An edge may be derived, and then what it is derived from counts too: a version order that
 //! only real time shows makes a cycle one of real time, and one that only holds because
-//! writers of a key do not overlap counts as the dependencies between these writers.
+//! writers of a key do not overlap counts as the dependencies between these writers. If the
+//! level allows what that gives, the order of the writers counts by itself: that they must not
+//! overlap is what the level is violated by. A name is one that the level forbids.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
+use crate::level::Level;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{History, KeyId, OpId, OpKind, TxnId};
 
@@ -20,22 +23,33 @@ impl Anomaly {
     /// Elle's name of a cycle; `None` for what is no cycle.
     pub fn elle_name(&self, history: &History) -> Option<String> {
         let Evidence::Cycle(cycle) = &self.evidence else { return None };
-        Some(Shape::of(history, &plain(cycle.clone())).elle_name())
+        let cycle = plain(cycle.clone());
+        let [dependencies, as_told] = shapes(history, &cycle);
+        let shape =
+            if is_named_as_told(history, &cycle, self.kind) { as_told } else { dependencies };
+        Some(shape.elle_name())
     }
 }
 
 impl Cycle {
     /// The dependencies that a cycle is named by: in place of an order of two writers of a key
-    /// that only holds because such writers do not overlap, the path that it follows from.
+    /// that only holds because such writers do not overlap, the path that it follows from, if
+    /// the name is of that.
     #[must_use]
-    pub fn dependencies(&self, history: &History) -> Cycle {
+    pub fn dependencies(&self, history: &History, kind: AnomalyKind) -> Cycle {
+        if is_named_as_told(history, self, kind) {
+            return self.clone();
+        }
         Cycle { edges: raw(history, &self.edges).into_iter().cloned().collect() }
     }
 
-    /// Pairs of writers of a key that the cycle needs not to overlap.
-    pub fn apart(&self, history: &History) -> Vec<(TxnId, TxnId, KeyId)> {
+    /// Pairs of writers of a key that these dependencies need not to overlap.
+    pub fn apart(&self, history: &History, kind: AnomalyKind) -> Vec<(TxnId, TxnId, KeyId)> {
         let mut apart = Vec::new();
         let mut open: Vec<&Edge> = self.edges.iter().rev().collect();
+        if is_named_as_told(history, self, kind) {
+            return apart;
+        }
         while let Some(edge) = open.pop() {
             if let Some((key, because)) = path(history, edge) {
                 apart.push((edge.before, edge.after, key));
@@ -46,24 +60,22 @@ impl Cycle {
     }
 }
 
-/// The anomaly of a cycle of begins and commits.
-pub(crate) fn of_event_cycle(history: &History, cycle: Cycle) -> Anomaly {
+/// The anomaly of a cycle of begins and commits that violates a level.
+pub(crate) fn of_event_cycle(history: &History, level: Level, cycle: Cycle) -> Anomaly {
     let cycle = plain(cycle);
-    let kind = kind_of(history, &cycle);
+    let kind = kind_at(history, level, &cycle);
     of_named_cycle(cycle, kind)
 }
 
 /// The same for cycles, one of which there is in any case.
-pub(crate) fn of_argument(history: &History, evidence: Evidence) -> Anomaly {
+pub(crate) fn of_argument(history: &History, level: Level, evidence: Evidence) -> Anomaly {
     match evidence {
-        Evidence::Cycle(cycle) => of_event_cycle(history, cycle),
+        Evidence::Cycle(cycle) => of_event_cycle(history, level, cycle),
         Evidence::Cases(cases) => {
             let mut kinds: Vec<AnomalyKind> =
-                cases.cycles.iter().map(|cycle| kind_of(history, cycle)).collect();
+                cases.cycles.iter().map(|cycle| kind_at(history, level, cycle)).collect();
             kinds.dedup();
             let named = match kinds[..] {
-                // What is only assumed was not seen: half of a read skew is missing.
-                [AnomalyKind::ReadSkew] if missed_each_other(&cases) => AnomalyKind::WriteSkew,
                 [kind] => kind,
                 _ => AnomalyKind::NoVersionOrder,
             };
@@ -71,21 +83,6 @@ pub(crate) fn of_argument(history: &History, evidence: Evidence) -> Anomaly {
         }
         Evidence::Operations { .. } => unreachable!("operations need no argument"),
     }
-}
-
-/// Whether two transactions are all that the cases are about, and each missed a write of the
-/// other whatever is assumed.
-fn missed_each_other(cases: &Cases) -> bool {
-    let edges = || cases.cycles.iter().flat_map(|cycle| &cycle.edges);
-    let missed = |reader: TxnId, by: TxnId| {
-        edges().any(|edge| {
-            (edge.before, edge.after) == (reader, by)
-                && matches!(edge.reason, Reason::AntiDependency { .. })
-        })
-    };
-    let is_pair = cases.cycles.iter().all(|cycle| cycle.edges.len() == 2);
-    is_pair
-        && edges().all(|edge| missed(edge.before, edge.after) && missed(edge.after, edge.before))
 }
 
 /// The same anomaly, its cycle told by who missed what.
@@ -209,12 +206,33 @@ fn is_shown_by_list(history: &History, edge: &Edge) -> bool {
     own.any(|op| history.list(*read).contains(&history.op(op).value))
 }
 
+/// The shapes that a cycle is named by: of its dependencies, and as it is told.
+fn shapes(history: &History, cycle: &Cycle) -> [Shape; 2] {
+    [raw(history, &cycle.edges), cycle.edges.iter().collect()]
+        .map(|edges| Shape::of(history, &edges))
+}
+
+/// Whether a cycle is called by the orders of writers that are told, and not by what these
+/// follow from.
+fn is_named_as_told(history: &History, cycle: &Cycle, kind: AnomalyKind) -> bool {
+    let [by_dependencies, as_told] =
+        shapes(history, cycle).map(|shape| kind_of(history, cycle, &shape));
+    as_told == kind && by_dependencies != kind
+}
+
+/// What a level forbids of what a cycle can be called.
+fn kind_at(history: &History, level: Level, cycle: &Cycle) -> AnomalyKind {
+    let [by_dependencies, as_told] =
+        shapes(history, cycle).map(|shape| kind_of(history, cycle, &shape));
+    let is_allowed = !level.forbids(by_dependencies) && level.forbids(as_told);
+    if is_allowed { as_told } else { by_dependencies }
+}
+
 impl Shape {
-    fn of(history: &History, cycle: &Cycle) -> Shape {
-        let edges = raw(history, &cycle.edges);
+    fn of(history: &History, edges: &[&Edge]) -> Shape {
         let next = |place: usize| edges[(place + 1) % edges.len()];
         let mut needs = Needs::Nothing;
-        let mut open: Vec<&Edge> = edges.clone();
+        let mut open: Vec<&Edge> = edges.to_vec();
         while let Some(edge) = open.pop() {
             match &edge.reason {
                 Reason::Session => needs = needs.max(Needs::Session),
@@ -258,8 +276,7 @@ impl Shape {
     }
 }
 
-fn kind_of(history: &History, cycle: &Cycle) -> AnomalyKind {
-    let shape = Shape::of(history, cycle);
+fn kind_of(history: &History, cycle: &Cycle, shape: &Shape) -> AnomalyKind {
     let pick = |plain, in_session, in_real_time| match shape.needs {
         Needs::RealTime => in_real_time,
         Needs::Session => in_session,

@@ -12,7 +12,7 @@
 //! choices; where these are too many, two guesses are tried, and the level stays `unknown`
 //! if both fail.
 
-use crate::anomaly::{Anomaly, Cases, Evidence, Way};
+use crate::anomaly::{Anomaly, Cases, Evidence, Seen, Way};
 use crate::certify;
 use crate::check::{Check, Limits};
 use crate::level::Level;
@@ -82,13 +82,19 @@ impl<'a> Readings<'a> {
     /// How each way fails, told of a small history, if all of them can be told as cycles.
     pub(crate) fn argue(&self, argue: impl Fn(&History) -> Option<Anomaly>) -> Option<Anomaly> {
         let ways = self.count().filter(|&ways| ways <= WAYS_TOLD_MAX)?;
-        let mut cases = Cases { cycles: Vec::new(), count: 0, ways: Vec::new() };
+        let (cycles, seen) = (Vec::new(), Vec::new());
+        let mut cases = Cases { cycles, count: 0, ways: Vec::new(), seen };
         let mut kinds = Vec::new();
         for way in (0..ways).map(|way| self.way(way)).filter(|way| self.is_possible(way)) {
             let anomaly = argue(&self.in_way(&way))?;
             let cycles = match anomaly.evidence {
                 Evidence::Cycle(cycle) => vec![cycle],
-                Evidence::Cases(cases) => cases.cycles,
+                Evidence::Cases(within) => {
+                    let first = cases.cycles.len();
+                    let seen = within.seen.iter();
+                    cases.seen.extend(seen.map(|it| Seen { case: first + it.case, ..*it }));
+                    within.cycles
+                }
                 Evidence::Operations { .. } => return None,
             };
             cases.ways.extend(cycles.iter().map(|_| way.clone()));

@@ -311,6 +311,22 @@ impl Maker<'_> {
         new
     }
 
+    /// The name of a transaction as a label. A name for people may have quotes around that of
+    /// its session, which would become a part of it.
+    fn name(&mut self, txn: TxnId) -> Value {
+        let history = self.history;
+        let session = history.session_of(txn);
+        let range = history.session_range(session);
+        match history.datum(history.session_label(session)) {
+            Datum::Text(label) if range.len() > 1 => {
+                let name = format!("{label}.{}", txn.0 - range.start + 1);
+                self.builder.values().text(&name)
+            }
+            Datum::Text(label) => self.builder.values().text(label),
+            _ => self.builder.values().text(&history.txn_name(txn)),
+        }
+    }
+
     fn txn(&mut self, txn: TxnId, session: SessionId) {
         let history = self.history;
         let draft = self.builder.begin(session);
@@ -319,7 +335,7 @@ impl Maker<'_> {
         self.builder.outcome(draft, history.outcome(txn));
         // Its place in its session would change, and with it its name.
         let label = match history.txn_label(txn) {
-            Value::NIL => self.builder.values().text(&history.txn_name(txn)),
+            Value::NIL => self.name(txn),
             label => self.value(label),
         };
         self.builder.label(draft, label);
@@ -514,4 +530,22 @@ fn writes_of(index: &Index, key: KeyId, value: Value) -> impl Iterator<Item = Op
     let versions = index.versions_of(key);
     let start = versions.partition_point(|version| version.value < value);
     versions[start..].iter().take_while(move |it| it.value == value).map(|it| it.op())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{parse_text, to_text};
+
+    #[test]
+    fn names_with_quotes_stay_what_they_are() {
+        let history =
+            parse_text("\"]]>\": w(x,1)\n\"a b\": w(x,2)\n\"a b\": r(x,1)\n").expect("a text");
+        let part = Part::new(&history, &Index::new(&history), &Selection::all(&history)).history;
+        let text = "# isolde-history 1\n\"]]>\"/\"]]>\": w(x,1)\n\
+                    \"a b\"/\"a b.1\": w(x,2)\n\"a b\"/\"a b.2\": r(x,1)\n";
+        assert_eq!(to_text(&part), text);
+        let again = Part::new(&part, &Index::new(&part), &Selection::all(&part)).history;
+        assert_eq!(to_text(&again), text);
+    }
 }

@@ -11,7 +11,9 @@ mod routes;
 
 use crate::escape::cut;
 use crate::scenario::{Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
+use crate::svg::cycles;
 use routes::{beside_each_other, between, detours, point_at, points_on};
+use std::collections::BTreeSet;
 
 /// Width of one character of the font of cards and labels.
 const CHARACTER: f64 = 7.3;
@@ -109,7 +111,8 @@ impl Drawing {
     /// The picture of a cycle of a scenario: its own, or that of one of its cases.
     pub(crate) fn new(scenario: &Scenario, edges: &[ScenarioEdge]) -> Drawing {
         let on_cycle = around(scenario, edges);
-        let beside = beside(scenario, edges, &on_cycle);
+        let shown = shown(edges);
+        let beside = beside(scenario, &shown, &on_cycle);
         let card = |&txn: &usize| Card::new(txn, &scenario.transactions[txn]);
         let mut cards: Vec<Card> = on_cycle.iter().map(card).collect();
         cards.extend(beside.iter().map(card));
@@ -118,7 +121,7 @@ impl Drawing {
         let (width, height) = place(&mut cards, on_cycle.len(), gap, !edges.is_empty());
         let mut drawing = Drawing { width, height, cards, arrows: Vec::new() };
         drawing.draw_cycle(scenario, edges);
-        drawing.draw_derivations(scenario, edges);
+        drawing.draw_derivations(scenario, &shown);
         drawing.fit();
         drawing
     }
@@ -141,25 +144,24 @@ impl Drawing {
         }
     }
 
-    fn draw_derivations(&mut self, scenario: &Scenario, edges: &[ScenarioEdge]) {
-        let paths = edges.iter().enumerate().map(|(place, edge)| (place.to_string(), 0, edge));
-        let mut open: Vec<(String, usize, &ScenarioEdge)> = paths.rev().collect();
-        while let Some((path, depth, edge)) = open.pop() {
-            for (place, step) in edge.because.iter().enumerate().rev() {
-                open.push((format!("{path}.{place}"), depth + 1, step));
-            }
+    fn draw_derivations(&mut self, scenario: &Scenario, shown: &[Shown<'_>]) {
+        for Shown { path, depth, edge } in shown.iter().filter(|it| it.depth > 0) {
             let areas = (self.area_of(edge.from), self.area_of(edge.to));
-            if let (Some(from), Some(to)) = areas
-                && depth > 0
-                && self.arrows.len() < ARROWS_MAX
-            {
+            if let (Some(from), Some(to)) = areas {
                 let spread = self.arrows.len();
                 let straight = between(from, to, spread);
                 let curve = self.around_others(straight, (edge.from, edge.to), spread);
-                let arrow = Arrow::new(scenario, edge, (path, depth), curve);
+                let arrow = Arrow::new(scenario, edge, (path.clone(), *depth), curve);
                 self.add(arrow);
             }
         }
+    }
+
+    /// Leaves out arrows that say what another one says. The page needs them: each belongs to
+    /// a step that can be opened.
+    pub(crate) fn say_once(&mut self) {
+        let mut said: BTreeSet<String> = BTreeSet::new();
+        self.arrows.retain(|arrow| said.insert(arrow.meaning.clone()));
     }
 
     /// The curve, or another one with the same ends if it crosses cards that it does not belong
@@ -238,6 +240,54 @@ impl Drawing {
     }
 }
 
+/// An edge that is drawn.
+pub(crate) struct Shown<'a> {
+    /// See [`Arrow::path`].
+    path: String,
+    /// See [`Arrow::depth`].
+    pub(crate) depth: usize,
+    pub(crate) edge: &'a ScenarioEdge,
+}
+
+/// The edges that a picture of a cycle has: its own, and what they follow from as far as there
+/// is room. What is told apart is not among them.
+pub(crate) fn shown(edges: &[ScenarioEdge]) -> Vec<Shown<'_>> {
+    let own = |(place, edge): (usize, _)| Shown { path: place.to_string(), depth: 0, edge };
+    let mut open: Vec<Shown<'_>> = edges.iter().enumerate().map(own).rev().collect();
+    let mut room = ARROWS_MAX.saturating_sub(edges.len());
+    let mut shown = Vec::new();
+    while let Some(it) = open.pop() {
+        for (place, step) in it.edge.because.iter().enumerate().rev() {
+            let path = format!("{}.{place}", it.path);
+            open.push(Shown { path, depth: it.depth + 1, edge: step });
+        }
+        if it.depth > 0 && room == 0 {
+            continue;
+        }
+        room -= usize::from(it.depth > 0);
+        shown.push(it);
+    }
+    shown
+}
+
+/// The transactions of the picture of a cycle, those on the cycle first.
+pub(crate) fn drawn(scenario: &Scenario, edges: &[ScenarioEdge]) -> Vec<usize> {
+    let mut drawn = around(scenario, edges);
+    drawn.extend(beside(scenario, &shown(edges), &drawn));
+    drawn
+}
+
+/// How many transactions of a scenario none of its pictures has, in words for below them.
+pub(crate) fn not_drawn(scenario: &Scenario) -> Option<String> {
+    let pictures = cycles(scenario).into_iter();
+    let drawn: BTreeSet<usize> = pictures.flat_map(|(_, edges)| drawn(scenario, edges)).collect();
+    match scenario.transactions.len() - drawn.len() {
+        0 => None,
+        1 => Some("1 more transaction: in the text".to_owned()),
+        more => Some(format!("{more} more transactions: in the text")),
+    }
+}
+
 /// The transactions on the cycle in its order; those whose operations are the proof, if there
 /// is no cycle.
 fn around(scenario: &Scenario, edges: &[ScenarioEdge]) -> Vec<usize> {
@@ -255,12 +305,14 @@ fn around(scenario: &Scenario, edges: &[ScenarioEdge]) -> Vec<usize> {
     found
 }
 
-/// Transactions that only derivations of these edges speak of.
-fn beside(scenario: &Scenario, edges: &[ScenarioEdge], on_cycle: &[usize]) -> Vec<usize> {
+/// Transactions that only derivations of these edges speak of. Those whose operations an edge
+/// rests on are among them, unless what it follows from is told elsewhere: they would stand
+/// there without an arrow.
+fn beside(scenario: &Scenario, shown: &[Shown<'_>], on_cycle: &[usize]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
-    let mut open: Vec<&ScenarioEdge> = edges.iter().collect();
-    while let Some(edge) = open.pop() {
-        let reads = edge.operations.iter().map(|op| op.transaction);
+    for Shown { edge, .. } in shown {
+        let is_elsewhere = edge.because.is_empty() && (edge.fact.or(edge.left_out)).is_some();
+        let reads = edge.operations.iter().filter(|_| !is_elsewhere).map(|op| op.transaction);
         for txn in [edge.from, edge.to].into_iter().chain(reads) {
             if txn < scenario.transactions.len()
                 && !on_cycle.contains(&txn)
@@ -269,7 +321,6 @@ fn beside(scenario: &Scenario, edges: &[ScenarioEdge], on_cycle: &[usize]) -> Ve
                 found.push(txn);
             }
         }
-        open.extend(&edge.because);
     }
     found.sort_unstable();
     found

@@ -6,7 +6,7 @@
 #![expect(clippy::cast_precision_loss, reason = "pictures are not exact")]
 
 use crate::counterexample::Counterexample;
-use crate::drawing::{Arrow, Card, Drawing};
+use crate::drawing::{Arrow, Card, Drawing, not_drawn};
 use crate::escape::xml;
 use crate::scenario::{Role, Scenario, ScenarioEdge};
 use std::fmt::Write;
@@ -14,19 +14,28 @@ use std::fmt::Write;
 /// How pictures look, in the page and by themselves.
 pub(crate) const STYLE: &str = include_str!("../../../web/graph.css");
 
+/// Room for a line below a picture.
+const NOTE_HEIGHT: f64 = 28.0;
+
 /// The pictures of all counterexamples of a report, one below the other.
 pub(crate) fn to_svg(counterexamples: &[Counterexample<'_>]) -> String {
-    let mut parts: Vec<(String, Drawing)> = Vec::new();
+    let mut parts: Vec<(String, Drawing, Option<String>)> = Vec::new();
     for counterexample in counterexamples {
         let scenario = counterexample.scenario;
         for (title, edges) in cycles(scenario) {
             let name = &counterexample.title;
             let heading = if title.is_empty() { name.clone() } else { format!("{name}: {title}") };
-            parts.push((heading, Drawing::new(scenario, edges)));
+            let mut drawing = Drawing::new(scenario, edges);
+            drawing.say_once();
+            parts.push((heading, drawing, None));
+        }
+        if let Some((_, drawing, note)) = parts.last_mut() {
+            *note = not_drawn(scenario);
+            drawing.height += if note.is_some() { NOTE_HEIGHT } else { 0.0 };
         }
     }
-    let width = parts.iter().map(|(_, drawing)| drawing.width).fold(420.0, f64::max);
-    let height: f64 = parts.iter().map(|(_, drawing)| drawing.height + 40.0).sum();
+    let width = parts.iter().map(|(_, drawing, _)| drawing.width).fold(420.0, f64::max);
+    let height: f64 = parts.iter().map(|(_, drawing, _)| drawing.height + 40.0).sum();
     let height = height.max(60.0);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"graph\" width=\"{width:.0}\" \
@@ -37,7 +46,7 @@ pub(crate) fn to_svg(counterexamples: &[Counterexample<'_>]) -> String {
         out.push_str("<text class=\"heading\" x=\"24\" y=\"36\">no violation was found</text>\n");
     }
     let mut top = 0.0;
-    for (number, (heading, drawing)) in parts.iter().enumerate() {
+    for (number, (heading, drawing, note)) in parts.iter().enumerate() {
         let text = xml(heading);
         writeln!(out, "<text class=\"heading\" x=\"24\" y=\"{:.0}\">{text}</text>", top + 28.0)
             .expect("a string grows");
@@ -45,6 +54,11 @@ pub(crate) fn to_svg(counterexamples: &[Counterexample<'_>]) -> String {
         parts_of(&mut out, drawing, &format!("p{number}"));
         out.push_str("</g>\n");
         top += drawing.height + 40.0;
+        if let Some(note) = note {
+            let (text, y) = (xml(note), top - NOTE_HEIGHT / 2.0);
+            writeln!(out, "<text class=\"session\" x=\"24\" y=\"{y:.0}\">{text}</text>")
+                .expect("a string grows");
+        }
     }
     out.push_str("</svg>\n");
     out

@@ -98,7 +98,8 @@ impl Violations {
         if cycles.is_empty() {
             return Vec::new();
         }
-        let mut anomaly = naming::of_cases(Cases { cycles, count: self.count, ways: Vec::new() });
+        let (ways, seen) = (Vec::new(), Vec::new());
+        let mut anomaly = naming::of_cases(Cases { cycles, count: self.count, ways, seen });
         if is_of_a_kind {
             anomaly.kind = kind;
         }

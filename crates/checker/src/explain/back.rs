@@ -1,6 +1,6 @@
 //! Anomalies of a part of a history as anomalies of the whole.
 
-use crate::anomaly::{Anomaly, Cases, Evidence, Way};
+use crate::anomaly::{Anomaly, Cases, Evidence, Seen, Way};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
 
@@ -12,10 +12,11 @@ pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
             ops: ops.into_iter().map(|op| part.ops[op.index()]).collect(),
         },
         Evidence::Cycle(cycle) => Evidence::Cycle(whole_cycle(part, &cycle)),
-        Evidence::Cases(Cases { cycles, count, ways }) => {
+        Evidence::Cases(Cases { cycles, count, ways, seen }) => {
             let cycles = cycles.iter().map(|cycle| whole_cycle(part, cycle)).collect();
             let ways = ways.iter().map(|way| whole_way(part, way)).collect();
-            Evidence::Cases(Cases { cycles, count, ways })
+            let seen = seen.iter().map(|seen| whole_seen(part, seen)).collect();
+            Evidence::Cases(Cases { cycles, count, ways, seen })
         }
     };
     let txns = anomaly.txns.into_iter().map(|txn| whole_txn(part, txn)).collect();
@@ -24,6 +25,15 @@ pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
 
 fn whole_txn(part: &Part, txn: TxnId) -> TxnId {
     if txn == INITIAL { INITIAL } else { part.txns[txn.index()] }
+}
+
+fn whole_seen(part: &Part, seen: &Seen) -> Seen {
+    Seen {
+        case: seen.case,
+        read: part.ops[seen.read.index()],
+        key: part.keys[seen.key.index()],
+        writer: whole_txn(part, seen.writer),
+    }
 }
 
 fn whole_way(part: &Part, way: &Way) -> Way {

@@ -152,8 +152,37 @@ impl<'a> Teller<'a> {
         Edge { reason: with_premises(edge.reason.clone(), because), ..*edge }
     }
 
-    /// What an edge follows from, one derivation deep or as deep as the engine told it.
+    /// What an edge follows from, one derivation deep or as deep as the engine told it, and
+    /// without what only says the same again: a version is not replaced because its writer and
+    /// the next do not overlap, if that in turn follows from a read that missed the next.
     fn premises(&self, edge: &Edge) -> Vec<Edge> {
+        let mut premises = self.found(edge);
+        let fact = Fact::of(edge);
+        let behind = premises.iter().flat_map(|step| self.found(step));
+        if let Some(same) = behind.into_iter().find(|step| fact.is_some() && Fact::of(step) == fact)
+        {
+            premises = self.found(&same);
+        }
+        premises.into_iter().map(|step| self.in_fewer_words(step)).collect()
+    }
+
+    /// An order of two writers that follows from nothing but the same order: that one.
+    fn in_fewer_words(&self, edge: Edge) -> Edge {
+        let Reason::WritersApart { key, .. } = edge.reason else { return edge };
+        let behind = self.found(&edge);
+        match &behind[..] {
+            [only]
+                if (only.before, only.after) == (edge.before, edge.after)
+                    && is_version(only, key) =>
+            {
+                only.clone()
+            }
+            _ => edge,
+        }
+    }
+
+    /// What an edge follows from as it was found.
+    fn found(&self, edge: &Edge) -> Vec<Edge> {
         let own = match &edge.reason {
             Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
                 because
@@ -239,6 +268,15 @@ impl<'a> Teller<'a> {
     }
 }
 
+/// Whether an edge orders versions of a key, by more than that their writers are apart.
+fn is_version(edge: &Edge, of: KeyId) -> bool {
+    match edge.reason {
+        Reason::Overwritten { key, .. } | Reason::FirstVersion { key, .. } => key == of,
+        Reason::Version(step) => step.key == of,
+        _ => false,
+    }
+}
+
 fn txn_of(node: Node) -> TxnId {
     if node == Node::INITIAL { INITIAL } else { node.txn() }
 }
@@ -313,6 +351,44 @@ mod tests {
             }
         }
         (count, None)
+    }
+
+    /// The read of step 2 missed a version because of step 3, which follows from step 2.
+    #[test]
+    fn what_only_says_the_same_again_is_left_out() {
+        let (key, read) = (KeyId(0), OpId(0));
+        let (writer, reader, next) = (TxnId(0), TxnId(1), TxnId(2));
+        let step = |from, to, rule| Step { from, to, rule };
+        let saw = |read| Rule::ReadsFrom { read: OpId(read), key: KeyId(read) };
+        let path = vec![StepId(0), StepId(1)];
+        let steps = vec![
+            step(Node::commit(writer), Node::begin(TxnId(3)), saw(3)),
+            step(Node::commit(TxnId(3)), Node::begin(next), saw(4)),
+            step(Node::begin(reader), Node::commit(next), Rule::AntiDependency { read, key, path }),
+            step(Node::commit(writer), Node::begin(reader), Rule::ReadsFrom { read, key }),
+            step(
+                Node::commit(writer),
+                Node::begin(next),
+                Rule::Pair { key, path: vec![StepId(3), StepId(2)] },
+            ),
+        ];
+        let proof = Derivation { steps, end: End::Cycle(Vec::new()) };
+        let history = HistoryBuilder::new().finish("h").expect("an empty history");
+        let index = Index::new(&history);
+        let apart = Reason::WritersApart { key, because: Vec::new() };
+        let because = vec![Edge { before: writer, after: next, reason: apart }];
+        let reason = Reason::AntiDependency { read, key, because };
+        let edge = Edge { before: reader, after: next, reason };
+        let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
+        let anomaly = Anomaly { kind: AnomalyKind::ReadSkew, txns: Vec::new(), evidence };
+        let anomaly = in_depth((&history, &index), anomaly, &proof);
+        let Evidence::Cycle(cycle) = &anomaly.evidence else { panic!("still a cycle") };
+        let Reason::AntiDependency { because, .. } = &cycle.edges[0].reason else {
+            panic!("still an anti-dependency")
+        };
+        let ends: Vec<(u32, u32)> =
+            because.iter().map(|edge| (edge.before.0, edge.after.0)).collect();
+        assert_eq!(ends, [(0, 3), (3, 2)]);
     }
 
     #[test]

@@ -252,8 +252,8 @@ fn argue(
         level => level,
     };
     if let Some(evidence) = strong::argue(argued_at, (history, &index), options) {
-        let anomaly = naming::of_argument(history, evidence);
-        if argued_at == level || names_all(history, &anomaly) {
+        let anomaly = naming::of_argument(history, level, evidence);
+        if argued_at == level || level.forbids(anomaly.kind) && names_all(history, &anomaly) {
             return Some(anomaly);
         }
     }

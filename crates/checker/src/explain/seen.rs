@@ -24,7 +24,7 @@ pub(super) fn by_reads((history, index): (&History, &Index), found: &Explanation
         _ => None,
     });
     let kept: Vec<OpId> = reads.collect();
-    if is_general(naming::of_event_cycle(history, Cycle { edges }).kind) {
+    if is_general(naming::of_event_cycle(history, found.shown_at, Cycle { edges }).kind) {
         return None;
     }
     let mut selection = found.rests_on.clone();

@@ -42,7 +42,7 @@ pub(crate) fn argue(
     let mut cycles = (0..=DEPTH_MAX).find_map(|depth| facts.refute(facts.start(), depth))?;
     match cycles.len() {
         1 => Some(Evidence::Cycle(cycles.remove(0))),
-        count => Some(Evidence::Cases(Cases { cycles, count, ways: Vec::new() })),
+        count => Some(Evidence::Cases(Cases { cycles, count, ways: Vec::new(), seen: Vec::new() })),
     }
 }
 

@@ -330,7 +330,8 @@ impl<'a> Decision<'a> {
         (self.limits.observe)(Stage::Explain);
         let explainer =
             Explainer { model: self.model, versions: self.versions, premises: premises() };
-        let anomaly = naming::of_event_cycle(self.history(), explainer.cycle(&steps));
+        let anomaly =
+            naming::of_event_cycle(self.history(), self.model.level, explainer.cycle(&steps));
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
@@ -439,7 +440,7 @@ impl<'a> Decision<'a> {
         let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
         let premises = Premises { graph, clocks: None };
         let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
-        violated(naming::of_event_cycle(versions.history, cycle), Some(proof))
+        violated(naming::of_event_cycle(versions.history, self.model.level, cycle), Some(proof))
     }
 
     fn satisfied(&self, order: &[Node]) -> Verdict {

@@ -7,9 +7,10 @@ use super::model::{Events, Model, Node};
 use super::proof::premise_ends;
 use super::search::{Asked, Because, CycleEdge, Input, Missed, Variable, Visible};
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use crate::anomaly::Cases;
+use crate::anomaly::{Cases, Seen};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{ReadId, TxnId};
+use isolde_certificate::{ChosenOrigin, Clause};
+use isolde_history::{KeyId, OpId, ReadId, TxnId};
 
 /// Derivations inside derivations are told down to this depth: that decides the name of an
 /// anomaly. Whoever shows it gets all of them from the proof.
@@ -22,6 +23,23 @@ pub(super) struct Explainer<'a> {
     pub(super) model: &'static Model,
     pub(super) versions: &'a Versions<'a>,
     pub(super) premises: Premises<'a>,
+}
+
+/// A case while it is told.
+struct Case<'a> {
+    asked: &'a Asked,
+    later: &'a [Later],
+    seen: Vec<Seen>,
+}
+
+/// If the read saw the version of `writer`, and that of `other` is later, then the reader
+/// precedes `other`.
+#[derive(Clone, Copy)]
+struct Later {
+    read: OpId,
+    key: KeyId,
+    writer: TxnId,
+    other: TxnId,
 }
 
 impl Explainer<'_> {
@@ -139,26 +157,63 @@ impl Explainer<'_> {
 
     /// The cycles of a refutation by the solver, each under its assumptions.
     pub(super) fn cases(&self, refutation: &acyclic::Refutation, asked: &Asked) -> Cases {
-        let mut cases = Cases { cycles: Vec::new(), count: 0, ways: Vec::new() };
+        let (ways, seen) = (Vec::new(), Vec::new());
+        let mut cases = Cases { cycles: Vec::new(), count: 0, ways, seen };
+        let later = self.later(refutation, asked);
         for step in &refutation.steps {
+            let mut case = Case { asked, later: &later, seen: Vec::new() };
             let told = cases.count < CASES_MAX;
             let cycle = match step {
-                acyclic::Step::Cycle { path } => told.then(|| self.case(path, asked)),
+                acyclic::Step::Cycle { path } => told.then(|| self.case(path, &mut case)),
                 acyclic::Step::Input { tag, .. } => match &asked.inputs[*tag as usize] {
                     Input::Clause(_) => continue,
-                    Input::Cycle(edges) => told.then(|| self.cycle_case(edges, asked)),
+                    Input::Cycle(edges) => told.then(|| self.cycle_case(edges, &mut case)),
                     Input::Missed(missed) => told.then(|| self.missed(missed)),
                 },
                 acyclic::Step::Lemma { .. } => continue,
             };
+            let place = cases.cycles.len();
+            let seen = case.seen.into_iter().map(|seen| Seen { case: place, ..seen });
+            // Of two ways to the same contradiction under the same assumptions one is enough.
+            let is_same = |known: usize, cycle: &Cycle| {
+                cases.cycles[known] == *cycle
+                    && seen.clone().all(|it| cases.seen.contains(&Seen { case: known, ..it }))
+            };
+            if cycle.as_ref().is_some_and(|cycle| (0..place).any(|known| is_same(known, cycle))) {
+                continue;
+            }
+            cases.seen.extend(seen);
             cases.count += 1;
             cases.cycles.extend(cycle);
         }
         cases
     }
 
+    /// Orders of events that the refutation takes for what follows if a read saw one version
+    /// and another is later. What follows from several such things is left out.
+    fn later(&self, refutation: &acyclic::Refutation, asked: &Asked) -> Vec<Later> {
+        let mut later: Vec<Later> = Vec::new();
+        for step in &refutation.steps {
+            let acyclic::Step::Input { tag, .. } = step else { continue };
+            let Input::Clause(Clause::SeenOrAfter { read, key, writer, other }) =
+                asked.inputs[*tag as usize]
+            else {
+                continue;
+            };
+            later.push(Later { read, key, writer, other });
+        }
+        let reader = |it: &Later| self.versions.history.txn_of(it.read);
+        let ends: Vec<(TxnId, TxnId)> = later.iter().map(|it| (reader(it), it.other)).collect();
+        let is_alone = |it: &Later| {
+            let end = (reader(it), it.other);
+            ends.iter().filter(|&&other| other == end).count() == 1
+        };
+        later.retain(is_alone);
+        later
+    }
+
     /// A cycle that was found outside of the solver.
-    fn cycle_case(&self, edges: &[CycleEdge], asked: &Asked) -> Cycle {
+    fn cycle_case(&self, edges: &[CycleEdge], case: &mut Case<'_>) -> Cycle {
         let edge = |edge: &CycleEdge| {
             let (before, after) = (self.model.txn(edge.from), self.model.txn(edge.to));
             let reason = match edge.because {
@@ -166,7 +221,7 @@ impl Explainer<'_> {
                     self.reason(Step { from: edge.from, to: edge.to, why }, after, 0)
                 }
                 Because::Literal(literal) | Because::Overwritten { order: literal, .. } => {
-                    self.assumed(asked.variables[literal.choice().index()], literal, after)
+                    self.assumed(case, literal, after)
                 }
             };
             Edge { before, after, reason }
@@ -200,7 +255,7 @@ impl Explainer<'_> {
         Cycle { edges: vec![later, Edge { before: other, after: writer, reason }] }
     }
 
-    fn case(&self, path: &[acyclic::PathEdge], asked: &Asked) -> Cycle {
+    fn case(&self, path: &[acyclic::PathEdge], case: &mut Case<'_>) -> Cycle {
         let events = self.model.events_of(self.versions.history.txn_count()) as Node;
         let first = path.iter().position(|edge| edge.from < events).unwrap_or(0);
         let mut edges = Vec::new();
@@ -210,8 +265,7 @@ impl Explainer<'_> {
                 edges.extend(self.edges(&known, 0));
                 known.clear();
                 let (before, after) = (self.model.txn(edge.from), self.model.txn(edge.to));
-                let variable = asked.variables[literal.choice().index()];
-                let reason = self.assumed(variable, literal, after);
+                let reason = self.assumed(case, literal, after);
                 edges.push(Edge { before, after, reason });
             } else {
                 known.push(self.premises.step(edge.from, edge.to));
@@ -221,8 +275,8 @@ impl Explainer<'_> {
         Cycle { edges }
     }
 
-    fn assumed(&self, variable: Variable, literal: acyclic::Literal, after: TxnId) -> Reason {
-        match variable {
+    fn assumed(&self, case: &mut Case<'_>, literal: acyclic::Literal, after: TxnId) -> Reason {
+        match case.asked.variables[literal.choice().index()] {
             Variable::Pair(pair) => {
                 let (first, second) = match literal.phase() {
                     acyclic::Phase::Yes => (pair.first, pair.second),
@@ -232,17 +286,37 @@ impl Explainer<'_> {
                 let key = self.versions.key_of(first);
                 Reason::Assumed { key, first: writer(first), second: writer(second) }
             }
-            Variable::Origin(origin) if origin.writer.is_some() => {
-                Reason::ReadsFrom { read: origin.read, key: origin.key }
-            }
-            Variable::Origin(origin) => {
-                Reason::AntiDependency { read: origin.read, key: origin.key, because: Vec::new() }
+            Variable::Origin(ChosenOrigin { read, key, writer }) => {
+                self.see(case, read, key, writer.unwrap_or(INITIAL));
+                match writer {
+                    Some(_) => Reason::ReadsFrom { read, key },
+                    None => Reason::AntiDependency { read, key, because: Vec::new() },
+                }
             }
             Variable::Before { from, to } => {
                 let (from, to) = (self.model.txn(from), self.model.txn(to));
                 let before = if after == to { from } else { to };
-                Reason::Supposed { first: before, second: after }
+                let reader = |it: &&Later| self.versions.history.txn_of(it.read);
+                let mut later = case.later.iter();
+                match later.find(|it| (reader(it), it.other) == (before, after)) {
+                    Some(&Later { read, key, writer, other }) => {
+                        self.see(case, read, key, writer);
+                        let reason = Reason::Assumed { key, first: writer, second: other };
+                        let because = vec![Edge { before: writer, after: other, reason }];
+                        Reason::AntiDependency { read, key, because }
+                    }
+                    None => Reason::Supposed { first: before, second: after },
+                }
             }
+        }
+    }
+
+    /// Notes what an operation by condition is taken to have seen. Of reads of repeated values
+    /// the edge says it.
+    fn see(&self, case: &mut Case<'_>, read: OpId, key: KeyId, writer: TxnId) {
+        let seen = Seen { case: 0, read, key, writer };
+        if !self.versions.history.op(read).kind.has_key() && !case.seen.contains(&seen) {
+            case.seen.push(seen);
         }
     }
 }

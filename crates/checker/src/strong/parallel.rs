@@ -79,7 +79,7 @@ impl CommitLevel for Parallel {
         };
         let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(violated(naming::of_event_cycle(versions.history, cycle), Some(proof)))
+        Some(violated(naming::of_event_cycle(versions.history, MODEL.level, cycle), Some(proof)))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -91,7 +91,7 @@ impl CommitLevel for Parallel {
         let mut steps = vec![Step { from: reader, to: path[0].from, why: Why::InitialRead(read) }];
         steps.extend_from_slice(path);
         let cycle = commits.explainer().cycle(&steps);
-        let anomaly = naming::of_event_cycle(commits.versions.history, cycle);
+        let anomaly = naming::of_event_cycle(commits.versions.history, MODEL.level, cycle);
         violated(anomaly, Some(commits.prover().of_cycle(&steps)))
     }
 
@@ -100,8 +100,8 @@ impl CommitLevel for Parallel {
         let explainer = commits.explainer();
         let is_derived = |step: &&Step| matches!(step.why, Why::Derived(_));
         match cycle.iter().filter(is_derived).count() {
-            0 => naming::of_event_cycle(history, explainer.cycle(cycle)),
-            1 => naming::of_event_cycle(history, with_anti_dependency(commits, cycle)),
+            0 => naming::of_event_cycle(history, MODEL.level, explainer.cycle(cycle)),
+            1 => naming::of_event_cycle(history, MODEL.level, with_anti_dependency(commits, cycle)),
             _ => anomaly::of_cycle(explainer.cycle(cycle), AnomalyKind::ReadSkew),
         }
     }

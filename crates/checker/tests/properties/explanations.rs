@@ -82,6 +82,7 @@ fn read_of(edge: &Edge) -> Option<OpId> {
 /// Holds the explanation of one level to what explanations promise.
 fn hold(text: &str, whole: &History, index: &Index, level: Level, it: &Explanation) {
     let said = || format!("{level}, shown at {}: {:?}\n{text}", it.shown_at, it.anomaly);
+    assert!(it.shown_at.forbids(it.anomaly.kind), "a name of what is allowed: {}", said());
     let (Evidence::Cycle(_) | Evidence::Cases(_)) = it.anomaly.evidence else { return };
     assert!(it.is_minimal, "{}", said());
     let part = Part::new(whole, index, &it.rests_on);
@@ -116,6 +117,9 @@ fn hold_all(text: &str, whole: &History) -> usize {
     let mut count = 0;
     for level in applicable_levels(whole) {
         let Verdict::Violated(violated) = check.decide(level) else { continue };
+        for anomaly in &violated.anomalies {
+            assert!(level.forbids(anomaly.kind), "{level} allows {:?}\n{text}", anomaly.kind);
+        }
         let options = Options::default();
         let found = explain((whole, &index), level, &violated, options, &Limits::NONE);
         let found = found.unwrap_or_else(|| panic!("{level} is not explained\n{text}"));
@@ -142,6 +146,37 @@ fn nothing_can_be_left_out_of_the_explanations_of_the_corpus() {
         }
     }
     assert!(count > 300, "only {count} violations were explained");
+}
+
+/// What the explanation of a level calls the violation.
+fn name_at(text: &str, level: Level) -> &'static str {
+    let whole = history(text);
+    let index = Index::new(&whole);
+    let Verdict::Violated(violated) = Check::new(&whole, &index, &Limits::NONE).decide(level)
+    else {
+        panic!("{level} is not violated");
+    };
+    let found = explain((&whole, &index), level, &violated, Options::default(), &Limits::NONE);
+    found.expect("an explanation").anomaly.kind.name()
+}
+
+#[test]
+fn a_snapshot_level_is_not_blamed_for_the_write_skew_that_it_allows() {
+    let skew = "init *=0\nA: r(x,0) w(y,1)\nB: r(y,0) w(x,2)\n";
+    assert_eq!(name_at(skew, Level::RepeatableRead), "write-skew");
+    let both_write = "init *=0\nA: r(x,0) w(y,1) w(z,1)\nB: r(y,0) w(x,2) w(z,2)\n";
+    assert_eq!(name_at(both_write, Level::RepeatableRead), "write-skew");
+    for level in [Level::UpdateAtomic, Level::ParallelSnapshotIsolation, Level::SnapshotIsolation] {
+        assert_eq!(name_at(both_write, level), "read-skew", "{level}");
+    }
+}
+
+#[test]
+fn a_cycle_that_needs_writers_apart_is_a_read_skew_of_snapshot_levels() {
+    let text = "A: r(x,nil) w(y,1) w(z,1)\nB: w(x,2) w(z,2)\nC: r(x,2) r(y,nil)\n";
+    assert_eq!(name_at(text, Level::ParallelSnapshotIsolation), "read-skew");
+    assert_eq!(name_at(text, Level::SnapshotIsolation), "read-skew");
+    assert_eq!(name_at(text, Level::RepeatableRead), "read-only-transaction-anomaly");
 }
 
 #[test]

@@ -29,6 +29,16 @@ fn folder() -> Folder {
     Folder::with(&[("good.edn", REGISTERS), ("stale.edn", STALE), ("lists.json", LISTS)])
 }
 
+/// It was told as G2-item, which snapshot isolation allows.
+#[test]
+fn snapshot_isolation_is_refused_for_what_it_forbids() {
+    let history = "init *=0\nA: r(x,0) w(y,1) w(z,1)\nB: r(y,0) w(x,2) w(z,2)\n";
+    let folder = Folder::with(&[("h.txt", history)]);
+    let run = folder.isolde("elle -m rw-register -c snapshot-isolation -v h.txt");
+    let answer: Value = serde_json::from_str(&run.stdout).expect("an answer");
+    assert_eq!(answer["anomaly-types"], json!(["G-single"]));
+}
+
 #[test]
 fn strict_serializability_is_the_default() {
     assert_eq!(folder().isolde("elle -m rw-register good.edn"), printed(0, "good.edn \t true\n"));

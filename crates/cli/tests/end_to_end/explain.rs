@@ -32,6 +32,34 @@ not read-atomic: fractured, non-monotonic read (an observed transaction vanishes
     assert!(rules_out.starts_with(" rules out: monotonic-atomic-view, "), "{rules_out}");
 }
 
+/// What a search by condition saw was no assumption that was told: `suppose that .`
+#[test]
+fn each_case_of_what_a_condition_saw_has_its_own_assumption() {
+    let history = "\
+I: w(a,1) w(b,20)
+B: w(b,5)
+A: p(value 0..10; a=1) p(value 0..10; a=1 b=5)
+";
+    let folder = Folder::with(&[("h.txt", history)]);
+    assert_eq!(folder.isolde("check h.txt -l prefix --report json=h.json -q").status, 1);
+    let report: Value = serde_json::from_str(&folder.read("h.json")).expect("a report");
+    let scenario = &report["levels"]["prefix"]["anomalies"][0]["scenario"];
+    let cases = scenario["cases"].as_array().expect("cases");
+    let assumptions: Vec<&str> =
+        cases.iter().map(|case| case["assumption"].as_str().expect("a text")).collect();
+    let looked = "A selected rows with value 0..10 when b was as";
+    assert_eq!(
+        assumptions,
+        [
+            format!("{looked} it was at first"),
+            format!("{looked} I left it, and the b of B comes before the b of I"),
+            format!("{looked} I left it, and the b of I comes before the b of B"),
+        ]
+    );
+    let summary = scenario["summary"].as_str().expect("a text");
+    assert!(summary.contains("whichever version of b was there"), "{summary}");
+}
+
 /// All edges of a scenario, with those that they follow from.
 fn edges(scenario: &Value) -> Vec<&Value> {
     let list = |of: &'static str| scenario[of].as_array().into_iter().flatten();

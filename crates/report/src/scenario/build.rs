@@ -7,7 +7,7 @@ use super::{
 use super::{facts, sentence, summary};
 use crate::prose::Prose;
 use crate::stats::kind_name;
-use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason, Way};
+use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
     ALWAYS, Datum, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
     VersionEvidence,
@@ -26,8 +26,8 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
             }
         }
         Evidence::Cycle(cycle) => {
-            cast.add_cycle(&cycle.dependencies(prose.history));
-            for (one, other, key) in cycle.apart(prose.history) {
+            cast.add_cycle(&cycle.dependencies(prose.history, anomaly.kind));
+            for (one, other, key) in cycle.apart(prose.history, anomaly.kind) {
                 let write = |txn| prose.index.final_write(prose.history, txn, key);
                 let writes = [one, other].into_iter().filter_map(write);
                 writes.for_each(|write| cast.involve(write, Role::Evidence));
@@ -51,17 +51,23 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     match &anomaly.evidence {
         Evidence::Operations { .. } => {}
         Evidence::Cycle(cycle) => {
-            let shown = cycle.dependencies(prose.history);
+            let shown = cycle.dependencies(prose.history, anomaly.kind);
             scenario.edges = shown.edges.iter().map(|edge| cast.edge(edge)).collect();
             scenario.conclusion = sentence::conclusion(prose, &shown);
-            for (one, other, key) in cycle.apart(prose.history) {
+            for (one, other, key) in cycle.apart(prose.history, anomaly.kind) {
                 scenario.conclusion += &sentence::apart(prose, one, other, key);
             }
         }
         Evidence::Cases(cases) => {
             let ways = cases.ways.iter().map(Some).chain(std::iter::repeat(None));
-            let each = cases.cycles.iter().zip(ways);
-            scenario.cases = each.map(|(cycle, way)| cast.case(cycle, way)).collect();
+            let each = cases.cycles.iter().zip(ways).enumerate();
+            let seen = |case: usize| cases.seen.iter().filter(move |seen| seen.case == case);
+            let told = each.map(|(place, (cycle, way))| ScenarioCase {
+                assumption: sentence::assumption(prose, cycle, way, seen(place)),
+                edges: cycle.edges.iter().map(|edge| cast.edge(edge)).collect(),
+                conclusion: sentence::conclusion(prose, cycle),
+            });
+            scenario.cases = told.collect();
             scenario.cases_left_out = cases.count - cases.cycles.len();
             scenario.conclusion = sentence::conclusion_of_cases(cases).into();
         }
@@ -130,14 +136,6 @@ impl Cast<'_> {
                 self.involve(op, Role::Evidence);
             }
             open.extend(premises(&edge.reason).iter().rev());
-        }
-    }
-
-    fn case(&self, cycle: &Cycle, way: Option<&Way>) -> ScenarioCase {
-        ScenarioCase {
-            assumption: sentence::assumption(self.prose, cycle, way),
-            edges: cycle.edges.iter().map(|edge| self.edge(edge)).collect(),
-            conclusion: sentence::conclusion(self.prose, cycle),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::build::{premises, unnamed_writer};
 use super::summary::written_at_once;
 use crate::prose::Prose;
-use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Way};
+use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Seen, Way};
 use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Origin, Time, TxnId};
 
 /// The contradiction that a cycle is.
@@ -39,8 +39,14 @@ pub(super) fn apart(prose: &Prose<'_>, one: TxnId, other: TxnId, key: KeyId) -> 
 }
 
 /// What the assumptions of a case are.
-pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle, way: Option<&Way>) -> String {
+pub(super) fn assumption<'a>(
+    prose: &Prose<'_>,
+    cycle: &Cycle,
+    way: Option<&Way>,
+    seen: impl Iterator<Item = &'a Seen>,
+) -> String {
     let mut assumptions: Vec<String> = way.map(|way| taken(prose, way)).unwrap_or_default();
+    assumptions.extend(seen.map(|seen| looked_past(prose, seen)));
     let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
         open.extend(premises(&edge.reason).iter().rev());
@@ -68,6 +74,17 @@ pub(super) fn assumption(prose: &Prose<'_>, cycle: &Cycle, way: Option<&Way>) ->
         }
     }
     assumptions.join(", and ")
+}
+
+/// Which version of a key an operation by condition saw, and passed over unless it computed
+/// something.
+fn looked_past(prose: &Prose<'_>, &Seen { read, key, writer, .. }: &Seen) -> String {
+    let (name, key) = (prose.txn(prose.history.txn_of(read)), prose.key(key));
+    let left = match writer {
+        INITIAL => "as it was at first".to_owned(),
+        writer => format!("as {} left it", prose.txn(writer)),
+    };
+    format!("{name} {} when {key} was {left}", prose.looked(read))
 }
 
 /// How a history is understood.
@@ -271,8 +288,8 @@ fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> Stri
             format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
         }
         _ => format!(
-            "both wrote {name}, and {before} comes before {after}: so its {name} was replaced by \
-             that of {after}"
+            "{before} and {after} both wrote {name}, and {before} comes first: so {after} replaced \
+             the {name} of {before}"
         ),
     }
 }

@@ -3,7 +3,7 @@
 use super::build::premises;
 use super::sentence::chosen;
 use crate::prose::{Prose, explain};
-use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason, Seen};
 use isolde_history::{KeyId, OpId, OpKind, TxnId};
 
 /// The sentence for an anomaly, without a full stop.
@@ -144,7 +144,7 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
     let edges = &cycle.edges;
     let name = |txn: TxnId| prose.txn(txn);
     let mut all: Vec<Missed> = edges.iter().filter_map(|edge| missed(prose, edge)).collect();
-    if kind == AnomalyKind::WriteSkew {
+    if edges.len() == 2 && matches!(kind, AnomalyKind::WriteSkew | AnomalyKind::ReadSkew) {
         // That one of two writers of a key comes first may follow from what it missed.
         all = edges.iter().filter_map(|edge| missed(prose, behind(edge))).collect();
     }
@@ -369,7 +369,9 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
         let edges = vec![one, other];
         match kind {
             AnomalyKind::LostUpdate => return lost_update(prose, &edges),
-            AnomalyKind::WriteSkew => return of_cycle(prose, kind, &Cycle { edges }),
+            AnomalyKind::ReadSkew if is_between_two(&edges) => {
+                return of_cycle(prose, kind, &Cycle { edges });
+            }
             _ => {}
         }
     }
@@ -380,6 +382,9 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             prose.txn(other),
             prose.key(key)
         );
+    }
+    if let Some(told) = whatever_was_seen(prose, cases) {
+        return told;
     }
     let assumed =
         cases.cycles.iter().flat_map(|cycle| &cycle.edges).find_map(|edge| match edge.reason {
@@ -397,6 +402,27 @@ fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
             "whatever the order of the versions, somebody saw what cannot have been".to_owned()
         }),
     }
+}
+
+/// Whether two transactions missed each other.
+fn is_between_two(edges: &[Edge]) -> bool {
+    matches!(edges, [one, other] if (one.before, one.after) == (other.after, other.before))
+}
+
+/// Of cases that differ in what an operation by condition saw.
+fn whatever_was_seen(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
+    let first = cases.seen.first()?;
+    let is_other = |seen: &Seen| {
+        (seen.read, seen.key) == (first.read, first.key) && seen.writer != first.writer
+    };
+    cases.seen.iter().any(is_other).then(|| {
+        format!(
+            "{} {}: whichever version of {} was there, somebody saw what cannot have been",
+            prose.txn(prose.history.txn_of(first.read)),
+            prose.looked(first.read),
+            prose.key(first.key)
+        )
+    })
 }
 
 /// Of cases that differ in who appended an element that was read.
