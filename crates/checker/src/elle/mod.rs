@@ -141,10 +141,6 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Whether a model holds, if that can be told.
     fn holds(&mut self, model: &Model) -> Option<bool> {
-        if let Some(reason) = self.vacuous(model.order) {
-            self.open.get_or_insert(reason);
-            return None;
-        }
         for &broken in model.broken_with {
             let (Broken::Violated(level)
             | Broken::WithoutSessions(level)
@@ -162,6 +158,11 @@ impl Asked<'_> {
                 self.remember(&shown);
                 return Some(false);
             }
+        }
+        // Only what breaks nothing can be too little to say anything.
+        if let Some(reason) = self.vacuous(model.order) {
+            self.open.get_or_insert(reason);
+            return None;
         }
         if self.any_satisfied(model.holds_with) {
             return Some(true);

@@ -141,6 +141,14 @@ fn anomalies_are_absent_present_or_open() {
 }
 
 #[test]
+fn a_violation_is_told_of_however_few_transactions() {
+    let aborted = "A: a(x,1) aborted\nB: r(x,[1])";
+    let models = ["read-committed", "serializable", "strict-serializable", "read-uncommitted"];
+    assert_eq!(valid(aborted, &models), "false false false unknown");
+    assert_eq!(valid("A: w(x,1) r(x,2) w(x,2)", &["serializable"]), "false");
+}
+
+#[test]
 fn operations_of_another_workload_do_not_fit() {
     let misfit = |workload: Workload, text| {
         workload.misfit(&parse_text(text).expect("a well-formed history"))
