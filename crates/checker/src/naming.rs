@@ -32,6 +32,20 @@ impl Cycle {
         Cycle { edges: raw(history, &self.edges).into_iter().cloned().collect() }
     }
 
+    /// Elle's name of the cycle; `None` if some of what it follows from is told elsewhere, and
+    /// with it perhaps who missed what.
+    pub(crate) fn elle_name(&self, history: &History) -> Option<String> {
+        let cycle = plain(self.clone());
+        let is_open = |edge: &&Edge| {
+            matches!(
+                edge.reason,
+                Reason::AsTold | Reason::Untold { .. } | Reason::Overwritten { .. }
+            )
+        };
+        let is_whole = !raw(history, &cycle.edges).iter().any(is_open);
+        is_whole.then(|| Shape::of(history, &cycle).elle_name())
+    }
+
     /// Pairs of writers of a key that the cycle needs not to overlap.
     pub fn apart(&self, history: &History) -> Vec<(TxnId, TxnId, KeyId)> {
         let mut apart = Vec::new();
