@@ -41,6 +41,26 @@ impl<'a> Prose<'a> {
         }
     }
 
+    /// What an operation saw of a key, and by which condition, if by one.
+    pub(crate) fn found(&self, read: OpId, key: KeyId) -> String {
+        let content = self.content(read, key);
+        if self.history.op(read).kind.has_key() {
+            format!("read {content}")
+        } else {
+            format!("{} and read {content}", self.looked(read))
+        }
+    }
+
+    /// The same of a second operation, which repeats nothing of the first if both name the key.
+    pub(crate) fn found_later(&self, first: OpId, second: OpId, key: KeyId) -> String {
+        let has_key = |op: OpId| self.history.op(op).kind.has_key();
+        if has_key(first) && has_key(second) {
+            self.content(second, key)
+        } else {
+            self.found(second, key)
+        }
+    }
+
     pub(crate) fn key(&self, key: KeyId) -> String {
         self.history.datum(self.history.key_name(key)).to_string()
     }
@@ -218,7 +238,13 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             )
         }
         (AnomalyKind::NonRepeatableRead, Some(second)) => {
-            format!("{saw}\nand later {}", wrote(second))
+            let later = format!("{} {}", prose.found_later(read, second, key), prose.at(second));
+            format!(
+                "{} {} {}\nand later {later}",
+                txn(read),
+                prose.found(read, key),
+                prose.at(read)
+            )
         }
         (AnomalyKind::DuplicateWrite, Some(second)) => format!(
             "{} wrote {}\n{} wrote it too {}",
