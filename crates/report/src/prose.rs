@@ -151,19 +151,29 @@ impl<'a> Prose<'a> {
         let key = self.key(step.key);
         match step.evidence {
             VersionEvidence::ListRead(read) => {
-                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
-                format!("{before} appended to {key} before {after}, as {reader} read it {at}")
+                let reader = self.txn(self.history.txn_of(read));
+                format!("{before} appended to {key} before {after}, as {reader} read it")
             }
             VersionEvidence::NotInList(read) => {
-                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
+                let reader = self.txn(self.history.txn_of(read));
                 format!(
                     "{before} appended to {key} before {after}, whose element the longest list, \
-                     read by {reader}, does not have {at}"
+                     read by {reader}, does not have"
                 )
             }
             VersionEvidence::Given => {
                 format!("the database installed {key} of {before} before that of {after}")
             }
+        }
+    }
+
+    /// The same with the place of what shows it, where nothing else names it.
+    pub(crate) fn version_at(&self, step: &VersionStep) -> String {
+        match step.evidence {
+            VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
+                format!("{} {}", self.version(step), self.at(read))
+            }
+            VersionEvidence::Given => self.version(step),
         }
     }
 }
