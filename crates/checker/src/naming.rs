@@ -43,6 +43,21 @@ impl Cycle {
         Cycle { edges: raw(history, &self.edges).into_iter().cloned().collect() }
     }
 
+    /// Elle's name of the cycle; `None` if some of what it follows from is told elsewhere, and
+    /// with it perhaps who missed what.
+    pub(crate) fn elle_name(&self, history: &History) -> Option<String> {
+        let cycle = plain(self.clone());
+        let is_open = |edge: &&Edge| {
+            matches!(
+                edge.reason,
+                Reason::AsTold | Reason::Untold { .. } | Reason::Overwritten { .. }
+            )
+        };
+        let dependencies = raw(history, &cycle.edges);
+        let is_whole = !dependencies.iter().any(is_open);
+        is_whole.then(|| Shape::of(history, &dependencies).elle_name())
+    }
+
     /// Pairs of writers of a key that these dependencies need not to overlap.
     pub fn apart(&self, history: &History, kind: AnomalyKind) -> Vec<(TxnId, TxnId, KeyId)> {
         let mut apart = Vec::new();

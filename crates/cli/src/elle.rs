@@ -9,12 +9,11 @@
 use crate::exit::{Failure, Status};
 use crate::{input, limits, out, say};
 use clap::ValueEnum;
-use isolde::Limits;
 use isolde::elle::{
     ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
-    WORKLOADS, Workload, answer, elle_name, without_unwritten,
+    WORKLOADS, Workload, answer, without_unwritten,
 };
-use isolde::{Anomaly, AnomalyKind};
+use isolde::{Anomaly, Limits};
 use isolde_history::{History, Index, OpId, ReadError};
 use isolde_report::{Prose, explain, tell, to_json};
 use serde_json::{Map, Value, json};
@@ -287,7 +286,8 @@ fn of_elle(
     }
     let mut explained = BTreeMap::new();
     let prose = Prose::new(&history, &index, name);
-    explain_all(&prose, &answer.anomalies, elle_name, &mut explained);
+    let by_edges = |anomaly: &Anomaly| anomaly.name_in_elle(&history);
+    explain_all(&prose, &answer.anomalies, by_edges, &mut explained);
     let more = Map::from_iter([("not".to_owned(), json!(answer.not))]);
     Ok(Said { valid: answer.valid, explained, more })
 }
@@ -315,7 +315,7 @@ fn of_jepsen(
     for problem in &problems {
         explained.entry(problem.name).or_default().push(tell(&prose, problem));
     }
-    explain_all(&prose, &anomalies, AnomalyKind::name, &mut explained);
+    explain_all(&prose, &anomalies, |anomaly| anomaly.kind.name(), &mut explained);
     let counts = counts.into_iter().map(|(what, count)| (format!("{what}-count"), json!(count)));
     Ok(Said { valid, explained, more: counts.collect() })
 }
@@ -330,11 +330,11 @@ fn misfit(name: &str, history: &History, op: OpId, expected: &str) -> Failure {
 fn explain_all(
     prose: &Prose<'_>,
     anomalies: &[Anomaly],
-    name: fn(AnomalyKind) -> &'static str,
+    name: impl Fn(&Anomaly) -> &'static str,
     explained: &mut BTreeMap<&'static str, Vec<String>>,
 ) {
     for anomaly in anomalies {
-        explained.entry(name(anomaly.kind)).or_default().push(explain(prose, anomaly));
+        explained.entry(name(anomaly)).or_default().push(explain(prose, anomaly));
     }
 }
 

@@ -380,6 +380,11 @@ impl History {
         self.columns.initial_default.unwrap_or(Value::NIL)
     }
 
+    /// Whether the initial value of such keys is known and not only taken to be none.
+    pub fn has_initial_default(&self) -> bool {
+        self.columns.initial_default.is_some()
+    }
+
     /// Keys that declare an initial value of their own, in order of their ids.
     pub fn declared_initial(&self) -> &[(KeyId, Value)] {
         &self.columns.initial

@@ -218,7 +218,7 @@ fn parted(prose: &Prose<'_>, conflict: Conflict) -> (Vec<TxnId>, String) {
     match conflict {
         Conflict::TimestampsAndVersions(step) => (
             vec![step.before, step.after],
-            format!("{}\n{}", prose.version(&step), committed(step.after, step.before)),
+            format!("{}\n{}", prose.version_at(&step), committed(step.after, step.before)),
         ),
         Conflict::TimestampsAndSerialOrder { first, second, key } => {
             let told = format!(
@@ -359,7 +359,7 @@ fn told(prose: &Prose<'_>, contradiction: Contradiction) -> (Vec<TxnId>, String)
         }
         Contradiction::Versions(step) => (
             vec![step.before, step.after],
-            format!("{}\nthe order has them the other way round", prose.version(&step)),
+            format!("{}\nthe order has them the other way round", prose.version_at(&step)),
         ),
     }
 }

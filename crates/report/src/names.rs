@@ -2,7 +2,7 @@
 
 use crate::scenario::Names;
 use isolde::{Anomaly, AnomalyKind, Evidence};
-use isolde_history::History;
+use isolde_history::{History, OpId};
 
 /// One kind of anomaly in words.
 pub struct NameRow {
@@ -155,14 +155,17 @@ impl Names {
             _ => by_edges().or(row.elle.map(str::to_owned)),
         };
         // Two readings of one condition that differ are what everybody calls a phantom.
-        let by_condition = match &anomaly.evidence {
+        let by_one_condition = match &anomaly.evidence {
             Evidence::Operations { ops, .. } => {
-                ops.iter().any(|&op| !history.op(op).kind.has_key())
+                let has_key = |op: OpId| history.op(op).kind.has_key();
+                let condition = |op: OpId| &history.predicate(op).condition;
+                ops.iter().all(|&op| !has_key(op))
+                    && ops.windows(2).all(|pair| condition(pair[0]) == condition(pair[1]))
             }
             _ => false,
         };
         let everyday = match kind {
-            AnomalyKind::NonRepeatableRead if by_condition => "phantom",
+            AnomalyKind::NonRepeatableRead if by_one_condition => "phantom",
             _ => row.everyday,
         };
         Names {
@@ -177,11 +180,37 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Prose, explain};
+    use isolde::found_by_reading;
+    use isolde_history::Index;
+    use isolde_history::format::parse_text;
 
     #[test]
     fn every_kind_has_one_row() {
         for kind in AnomalyKind::ALL {
             assert_eq!(NAMES.iter().filter(|row| row.kind == kind).count(), 1, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_phantom_is_what_one_condition_shows_twice() {
+        let told = |text: &str| {
+            let history = parse_text(text).expect("a well-formed history");
+            let index = Index::new(&history);
+            let found = found_by_reading(&history, &index);
+            let [anomaly] = &found[..] else { panic!("one anomaly, not {found:?}") };
+            let told = explain(&Prose::new(&history, &index, "a.txt"), anomaly);
+            (Names::of(anomaly, &history).everyday, told)
+        };
+        let (name, text) = told("init *=0\nA: w(x,1)\nB: p(all; x=0) p(all; x=1)");
+        let twice = "B selected all rows and read x = 0 (a.txt:3)\n\
+                     and later selected all rows and read x = 1 (a.txt:3)";
+        assert_eq!((&*name, &*text), ("phantom", twice));
+        let (name, text) = told("init *=0\nA: w(x,1)\nB: p(value 0..5; x=0) p(value 0..10; x=1)");
+        let of_two = "B selected rows with value 0..5 and read x = 0 (a.txt:3)\n\
+                      and later selected rows with value 0..10 and read x = 1 (a.txt:3)";
+        assert_eq!((&*name, &*text), ("non-repeatable read (fuzzy read)", of_two));
+        let (name, _) = told("init *=0\nA: w(x,1)\nB: p(value 0..5; x=0) r(x,1)");
+        assert_eq!(name, "non-repeatable read (fuzzy read)");
     }
 }

@@ -41,6 +41,26 @@ impl<'a> Prose<'a> {
         }
     }
 
+    /// What an operation saw of a key, and by which condition, if by one.
+    pub(crate) fn found(&self, read: OpId, key: KeyId) -> String {
+        let content = self.content(read, key);
+        if self.history.op(read).kind.has_key() {
+            format!("read {content}")
+        } else {
+            format!("{} and read {content}", self.looked(read))
+        }
+    }
+
+    /// The same of a second operation, which repeats nothing of the first if both name the key.
+    pub(crate) fn found_later(&self, first: OpId, second: OpId, key: KeyId) -> String {
+        let has_key = |op: OpId| self.history.op(op).kind.has_key();
+        if has_key(first) && has_key(second) {
+            self.content(second, key)
+        } else {
+            self.found(second, key)
+        }
+    }
+
     pub(crate) fn key(&self, key: KeyId) -> String {
         self.history.datum(self.history.key_name(key)).to_string()
     }
@@ -131,19 +151,29 @@ impl<'a> Prose<'a> {
         let key = self.key(step.key);
         match step.evidence {
             VersionEvidence::ListRead(read) => {
-                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
-                format!("{before} appended to {key} before {after}, as {reader} read it {at}")
+                let reader = self.txn(self.history.txn_of(read));
+                format!("{before} appended to {key} before {after}, as {reader} read it")
             }
             VersionEvidence::NotInList(read) => {
-                let (reader, at) = (self.txn(self.history.txn_of(read)), self.at(read));
+                let reader = self.txn(self.history.txn_of(read));
                 format!(
                     "{before} appended to {key} before {after}, whose element the longest list, \
-                     read by {reader}, does not have {at}"
+                     read by {reader}, does not have"
                 )
             }
             VersionEvidence::Given => {
                 format!("the database installed {key} of {before} before that of {after}")
             }
+        }
+    }
+
+    /// The same with the place of what shows it, where nothing else names it.
+    pub(crate) fn version_at(&self, step: &VersionStep) -> String {
+        match step.evidence {
+            VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
+                format!("{} {}", self.version(step), self.at(read))
+            }
+            VersionEvidence::Given => self.version(step),
         }
     }
 }
@@ -218,7 +248,13 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             )
         }
         (AnomalyKind::NonRepeatableRead, Some(second)) => {
-            format!("{saw}\nand later {}", wrote(second))
+            let later = format!("{} {}", prose.found_later(read, second, key), prose.at(second));
+            format!(
+                "{} {} {}\nand later {later}",
+                txn(read),
+                prose.found(read, key),
+                prose.at(read)
+            )
         }
         (AnomalyKind::DuplicateWrite, Some(second)) => format!(
             "{} wrote {}\n{} wrote it too {}",

@@ -53,8 +53,8 @@ const REAL_TIME: &[Level] = &[Level::StrictSerializable];
 const REAL_TIME_SNAPSHOT: &[Level] = &[Level::StrongSnapshotIsolation, Level::StrictSerializable];
 
 /// Every anomaly that `isolde elle --anomalies` takes. Cycles that need a search of
-/// the strong levels have nothing in `shown_by`: their absence can be shown, and
-/// their presence only once the level they break is asked for by name.
+/// the strong levels have nothing in `shown_by`: they are found by their names among what
+/// violates the levels that forbid them.
 #[rustfmt::skip]
 pub static ANOMALIES: &[ElleAnomaly] = &[
     row("G0", &[Level::ReadUncommitted], G0),
@@ -136,6 +136,7 @@ pub fn elle_name(kind: AnomalyKind) -> &'static str {
         | AnomalyKind::NotMyLastWrite
         | AnomalyKind::NonRepeatableRead => "internal",
         AnomalyKind::ObservedTransactionVanishes => "G-single",
+        AnomalyKind::LostUpdate | AnomalyKind::LostInsert => "lost-update",
         other => other.code().unwrap_or(other.name()),
     }
 }

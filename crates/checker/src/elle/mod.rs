@@ -10,6 +10,7 @@
 
 mod anomalies;
 mod models;
+mod named;
 mod workloads;
 
 pub use anomalies::{ANOMALIES, ElleAnomaly, elle_name};
@@ -18,8 +19,10 @@ pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORK
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
 use crate::check::{Check, Limits};
+use crate::explain::explain;
 use crate::level::Level;
-use crate::verdict::{Edge, Reason, Verdict};
+use crate::strong::Options;
+use crate::verdict::{Edge, Reason, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_history::{
     History, HistoryBuilder, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Value,
@@ -102,8 +105,10 @@ pub fn answer(
     let mut asked = Asked {
         history,
         index,
+        limits,
         check: Check::new(history, index, limits),
         anomalies: Vec::new(),
+        explained: Vec::new(),
         open: None,
     };
     let not: Vec<&'static str> = question
@@ -124,16 +129,19 @@ pub fn answer(
     Answer { valid, anomalies: asked.anomalies, not }
 }
 
-/// Why something is not settled that has no level of its own.
+/// Why a model is not settled that has no level of its own.
 const NO_LEVEL: &str = "it is none of the levels that are decided";
 
 /// A history being asked about.
 struct Asked<'a> {
     history: &'a History,
     index: &'a Index,
+    limits: &'a Limits<'a>,
     check: Check<'a>,
     /// What answered `false`.
     anomalies: Vec<Anomaly>,
+    /// Violations as small arguments, for each level that was looked at.
+    explained: Vec<(Level, Option<Anomaly>)>,
     /// Why something is not settled, the first reason.
     open: Option<String>,
 }
@@ -141,10 +149,6 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Whether a model holds, if that can be told.
     fn holds(&mut self, model: &Model) -> Option<bool> {
-        if let Some(reason) = self.vacuous(model.order) {
-            self.open.get_or_insert(reason);
-            return None;
-        }
         for &broken in model.broken_with {
             let (Broken::Violated(level)
             | Broken::WithoutSessions(level)
@@ -162,6 +166,11 @@ impl Asked<'_> {
                 self.remember(&shown);
                 return Some(false);
             }
+        }
+        // Only what breaks nothing can be too little to say anything.
+        if let Some(reason) = self.vacuous(model.order) {
+            self.open.get_or_insert(reason);
+            return None;
         }
         if self.any_satisfied(model.holds_with) {
             return Some(true);
@@ -213,29 +222,91 @@ impl Asked<'_> {
                 shown.extend(violated.anomalies.iter().filter(shows).cloned());
             }
         }
+        if shown.is_empty() && !is_by_reading(anomaly) {
+            shown.extend(self.shown_as(anomaly));
+        }
         if !shown.is_empty() {
             self.remember(&shown.iter().collect::<Vec<_>>());
             return Some(false);
         }
         // Reading finds all of its kind, so what was not found is not there.
-        let by_reading = |kind| FOUND_BY_READING.iter().any(|row| row.kind == kind);
-        if !anomaly.shown_by.is_empty() && anomaly.shown_by.iter().all(|&kind| by_reading(kind)) {
+        if is_by_reading(anomaly) {
             return Some(true);
         }
-        self.leave_open(anomaly.name, anomaly.absent_with, NO_LEVEL);
+        let others = self.others(anomaly);
+        self.leave_open(anomaly.name, anomaly.absent_with, &others);
         None
     }
 
-    /// A level's verdict. Without times no real-time order is known, and what is
-    /// left of the levels that keep it is session order.
+    /// An anomaly of this name among those by which levels are violated that forbid it, or
+    /// weaker ones.
+    fn shown_as(&mut self, anomaly: &ElleAnomaly) -> Option<Anomaly> {
+        let mut levels: Vec<Level> = anomaly.absent_with.to_vec();
+        for level in anomaly.absent_with {
+            levels.extend(level.weaker_than().iter().rev());
+        }
+        for (place, &level) in levels.iter().enumerate() {
+            if levels[..place].contains(&level) {
+                continue;
+            }
+            let Verdict::Violated(violated) = self.decide(level) else { continue };
+            let shows = |found: &&Anomaly| named::shows(self.history, found, anomaly.name);
+            if let Some(found) = violated.anomalies.iter().find(shows) {
+                return Some(found.clone());
+            }
+            let explained = self.explained(level, &violated);
+            if let Some(found) = explained.filter(|it| named::shows(self.history, it, anomaly.name))
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The small argument against a level, as `check` would name it.
+    fn explained(&mut self, level: Level, violated: &Violated) -> Option<Anomaly> {
+        if let Some((_, known)) = self.explained.iter().find(|known| known.0 == level) {
+            return known.clone();
+        }
+        let facts = (self.history, self.index);
+        let found = explain(facts, self.meant(level), violated, Options::default(), self.limits);
+        let found = found.map(|explanation| explanation.anomaly);
+        self.explained.push((level, found.clone()));
+        found
+    }
+
+    /// Why an anomaly is not settled by the levels that forbid it.
+    fn others(&mut self, anomaly: &ElleAnomaly) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for &level in anomaly.absent_with {
+            let Verdict::Violated(violated) = self.decide(level) else { continue };
+            let explained = self.explained(level, &violated);
+            for found in violated.anomalies.iter().chain(&explained) {
+                let name = found.name_in_elle(self.history);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let by = if names.is_empty() { String::new() } else { format!(" by {}", names.join(", ")) };
+        format!("what forbids it is violated{by}, and whether it occurs as well is not decided")
+    }
+
+    /// A level's verdict.
     fn decide(&mut self, level: Level) -> Verdict {
-        self.check.decide(match level {
+        self.check.decide(self.meant(level))
+    }
+
+    /// Without times no real-time order is known, and what is left of the levels that keep it
+    /// is session order.
+    fn meant(&self, level: Level) -> Level {
+        match level {
             Level::StrictSerializable if !self.history.has_times() => Level::SessionSerializable,
             Level::StrongSnapshotIsolation if !self.history.has_times() => {
                 Level::SessionSnapshotIsolation
             }
             other => other,
-        })
+        }
     }
 
     fn any_satisfied(&mut self, levels: &[Level]) -> bool {
@@ -278,6 +349,12 @@ impl Asked<'_> {
             });
         (!related).then(|| "no transaction depends on another".into())
     }
+}
+
+/// Whether an anomaly needs no search: reading alone finds it.
+fn is_by_reading(anomaly: &ElleAnomaly) -> bool {
+    let by_reading = |kind| FOUND_BY_READING.iter().any(|row| row.kind == kind);
+    !anomaly.shown_by.is_empty() && anomaly.shown_by.iter().all(|&kind| by_reading(kind))
 }
 
 /// Whether an anomaly rests on session order somewhere.

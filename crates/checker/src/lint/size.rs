@@ -1,6 +1,7 @@
 //! Recordings that cannot show anything, whatever the database did.
 
 use super::{Certainty, Examples, Recording, Rule};
+use crate::anomaly::found_by_reading;
 use isolde_history::{
     ALWAYS, ExternalRead, Interval, KeyId, OpId, OpKind, Origin, Outcome, SessionId, Time, TxnId,
 };
@@ -87,8 +88,17 @@ fn no_dependency(recording: &Recording<'_>) -> Examples {
         read.origin == Origin::Initial
             && index.writers_of(read.key).iter().any(|&writer| writer != reader)
     };
-    // Seldom is the second question asked, and only it needs the writers of keys.
-    let depends = told || any_read(&sees_another) || by_condition() || any_read(&misses_another);
+    // What a transaction got wrong all by itself did not pass.
+    let is_wrong = || {
+        let found = found_by_reading(history, index);
+        found.iter().any(|anomaly| !anomaly.kind.refutes().is_empty())
+    };
+    // Seldom are the last questions asked, and only they need the writers of keys.
+    let depends = told
+        || any_read(&sees_another)
+        || by_condition()
+        || any_read(&misses_another)
+        || is_wrong();
     let mut examples = Examples::default();
     if committed && !calls && !depends {
         examples.add(None, || {

@@ -196,6 +196,19 @@ fn an_undeclared_initial_value_is_found() {
     assert_eq!(found(rule, "A @0..20: r(x,5)\nB @20..30: w(x,1)"), "");
 }
 
+/// The advice is about all keys: it must not be refused, nor make other reads wrong.
+#[test]
+fn a_value_that_some_reads_contradict_is_no_initial_value() {
+    let rule = "other-initial-value";
+    let unlike_others = "A: r(x,5)\nB: r(y,nil) w(y,1)";
+    assert_eq!(found(rule, unlike_others), "");
+    assert_eq!(found("missing-writer", unlike_others), "A read x = 5, which nobody wrote");
+    assert_eq!(found(rule, "init *=0\nA: r(x,5)\nB: r(y,5)"), "");
+    assert_eq!(found(rule, "A: r(x,5)\nB: r(y,6)"), "");
+    let declared = "1 read of 1 key saw 5, which nobody wrote: try `--initial 5`";
+    assert_eq!(found(rule, "init y=0\nA: r(x,5)\nB: r(y,0)"), declared);
+}
+
 #[test]
 fn a_value_without_a_writer_is_found() {
     let rule = "missing-writer";
@@ -237,6 +250,7 @@ fn a_recording_without_dependencies_is_found() {
     assert_eq!(found(rule, "A: w(x,1)\nB: r(x,1)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: r(x,nil)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: p(all)"), "");
+    assert_eq!(found(rule, "init *=0\nA: w(x,1) r(x,0)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: w(x,2)\norder x: 2 1"), "");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Certainty, Examples, Recording, Rule};
 use hashbrown::HashMap;
-use isolde_history::{ALWAYS, Datum, KeyId, MisreadKind, OpId, OpKind, Value};
+use isolde_history::{ALWAYS, Datum, KeyId, MisreadKind, OpId, OpKind, Origin, Value};
 use std::collections::BTreeMap;
 
 pub(super) const OTHER_INITIAL_VALUE: Rule = Rule {
@@ -39,7 +39,8 @@ struct Unwritten {
 }
 
 impl Unwritten {
-    /// A value looks initial if it was read of several keys, or of a key nobody
+    /// A value looks initial if most reads that nothing explains saw it and none that something
+    /// does speaks against it, and it was read of several keys, or of a key nobody
     /// writes, or by a transaction that ended before the key's first write began.
     fn of(recording: &Recording<'_>) -> Unwritten {
         let (history, index) = (recording.history, recording.index);
@@ -62,12 +63,13 @@ impl Unwritten {
                 keys.entry(value).or_insert(Keys::One(misread.key)).add(misread.key);
             }
         }
+        let common = common(recording, thin_air().filter_map(|it| value_of(it.read, it.key)));
         let mut first_writes: HashMap<KeyId, i64> = HashMap::new();
         let mut unwritten = Unwritten { initial: Vec::new(), other: Vec::new() };
         for misread in thin_air() {
             let (key, read) = (misread.key, misread.read);
             let value = value_of(read, key);
-            let looks_initial = value.is_some_and(|value| {
+            let looks_initial = value.filter(|_| value == common).is_some_and(|value| {
                 let first_write = *first_writes.entry(key).or_insert_with(|| {
                     let writers = index.versions_of(key).iter();
                     let invoked = writers.map(|write| history.txn_interval(write.txn).invoked);
@@ -109,6 +111,29 @@ impl Unwritten {
         }
         examples
     }
+}
+
+/// The value that all keys may start with: most of the reads that nothing explains saw it, the
+/// history does not say what keys start with, and nobody saw a key before its first write as
+/// it would be without an initial value.
+fn common(recording: &Recording<'_>, unexplained: impl Iterator<Item = Value>) -> Option<Value> {
+    let (history, index) = (recording.history, recording.index);
+    let mut counts: HashMap<Value, usize> = HashMap::new();
+    for value in unexplained {
+        *counts.entry(value).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let most = counts.into_iter().find(|&(_, count)| 2 * count > all)?.0;
+    let declares = |key: KeyId| history.declared_initial().iter().any(|it| it.0 == key);
+    let saw_nothing = || {
+        let mut reads = history.txns().flat_map(|txn| index.reads_of(txn));
+        reads.any(|read| {
+            read.origin == Origin::Initial
+                && history.op(read.op).kind == OpKind::Read
+                && !declares(read.key)
+        })
+    };
+    (!history.has_initial_default() && !saw_nothing()).then_some(most)
 }
 
 fn counted(count: usize, noun: &str) -> String {

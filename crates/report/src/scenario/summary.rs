@@ -48,7 +48,8 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
             content(*read)
         ),
         (AnomalyKind::NonRepeatableRead, [one, other, ..]) => {
-            format!("{} read {} and then {}", name(*one), content(*one), content(*other))
+            let (found, later) = (prose.found(*one, key), prose.found_later(*one, *other, key));
+            format!("{} {found} and then {later}", name(*one))
         }
         (AnomalyKind::DuplicateWrite, [one, other, ..]) => {
             format!("{} and {} both wrote {}", name(*one), name(*other), content(*one))
