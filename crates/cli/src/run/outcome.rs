@@ -226,8 +226,10 @@ impl Judged {
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
             gated.take_without_given(&report);
         }
-        let gate: Vec<Gate> =
-            gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
+        let is_tested = recorded.counts.committed > 0;
+        let gate: Vec<Gate> = (gate.iter())
+            .map(|(level, verdict, _)| Gate::of(run, *level, tested(verdict, is_tested)))
+            .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
         Ok(Judged { report, gate, explained, bank })
@@ -418,6 +420,15 @@ fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<Stri
         _ => return None,
     };
     Some(format!("interrupted by a signal{what}"))
+}
+
+/// The verdict of a gate. A run that committed nothing satisfies whatever needs no times, but
+/// has tested nothing.
+fn tested(verdict: &Verdict, is_tested: bool) -> &'static str {
+    match verdict.name() {
+        "satisfied" if !is_tested => "unknown",
+        name => name,
+    }
 }
 
 /// Says beside the violations of a gate what the database documents of them.

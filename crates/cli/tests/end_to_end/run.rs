@@ -405,6 +405,12 @@ fn a_run_that_committed_nothing_has_tested_nothing() {
     assert!(head.ends_with(nothing), "{run:?}");
     // Nothing is explained, and nothing is praised.
     assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
+    // One level that needs times, and one that does not.
+    let levels = "--level serializable --level strong-snapshot-isolation";
+    let run = folder.isolde(&format!("run sqlite --duration 0s --quiet --output both {levels}"));
+    let unknown = |level: &str| format!("{level}: unknown ({nothing})\n");
+    let verdicts = unknown("strong-snapshot-isolation") + &unknown("serializable");
+    assert_eq!((run.status, run.stdout), (2, verdicts));
     let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
     assert_eq!(watch.status, 2, "{watch:?}");
     let said = "  nothing was committed, so nothing was verified\n";
