@@ -8,10 +8,10 @@ use super::record::Recorded;
 use crate::exit::{Failure, Status};
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
-use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
+use isolde_harness::{Application, Counts, Database, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format;
-use isolde_report::{Decided, Detail, Report, to_json, to_text};
+use isolde_report::{Decided, Detail, Report, Size, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -170,6 +170,7 @@ struct Judged {
     gate: Vec<Gate>,
     explained: String,
     bank: Option<Total>,
+    counts: Counts,
 }
 
 impl Judged {
@@ -226,13 +227,14 @@ impl Judged {
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
             gated.take_without_given(&report);
         }
-        let is_tested = recorded.counts.committed > 0;
+        let counts = counts(recorded, &report);
+        let is_tested = counts.committed > 0;
         let gate: Vec<Gate> = (gate.iter())
             .map(|(level, verdict, _)| Gate::of(run, *level, tested(verdict, is_tested)))
             .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, explained, bank })
+        Ok(Judged { report, gate, explained, bank, counts })
     }
 }
 
@@ -246,7 +248,7 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, gate, explained, bank } =
+        let Judged { report, gate, explained, bank, counts } =
             Judged::of(run, &recorded, parameters, is_last)?;
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
@@ -262,9 +264,9 @@ impl Outcome {
             sessions: parameters.sessions,
             seed: parameters.seed,
             rounds,
-            committed: recorded.counts.committed,
-            aborted: recorded.counts.aborted,
-            unknown: recorded.counts.unknown,
+            committed: counts.committed,
+            aborted: counts.aborted,
+            unknown: counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
@@ -420,6 +422,18 @@ fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<Stri
         _ => return None,
     };
     Some(format!("interrupted by a signal{what}"))
+}
+
+/// How many transactions the log has. What ended a run early, such as a full disk, may have
+/// kept some of those that clients made out of it.
+fn counts(recorded: &Recorded, report: &Report) -> Counts {
+    let Size { committed, aborted, unknown, .. } = report.history;
+    match recorded.ended_by {
+        None => recorded.counts,
+        Some(_) => {
+            Counts { committed: committed as u64, aborted: aborted as u64, unknown: unknown as u64 }
+        }
+    }
 }
 
 /// The verdict of a gate. A run that committed nothing satisfies whatever needs no times, but

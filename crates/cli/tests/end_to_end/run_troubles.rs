@@ -238,6 +238,10 @@ fn what_was_recorded_before_the_disk_was_full_is_kept_and_checked() {
     assert_eq!(json["ended_by"], "cannot write the history: File too large (os error 27)");
     let committed = json["report"]["history"]["committed"].as_u64().expect("a number");
     assert!(committed > 0, "{json}");
+    // What clients did after that is not told: nobody could look at it.
+    for outcome in ["committed", "aborted", "unknown"] {
+        assert_eq!(json[outcome], json["report"]["history"][outcome], "{outcome}");
+    }
     let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
     assert_eq!(checked.stdout, "out/history.log\tstrict-serializable\tsatisfied\n");
 }
