@@ -56,6 +56,9 @@ pub(super) struct Outcome {
     /// Whether that was the user, by a signal.
     #[serde(skip)]
     is_interrupted: bool,
+    /// Whether everything that was asked for is recorded, whatever became of its check.
+    #[serde(skip)]
+    is_recorded: bool,
     /// Levels that decide the exit status.
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
@@ -252,6 +255,7 @@ impl Outcome {
             Judged::of(run, &recorded, parameters, is_last)?;
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
+        let is_recorded = recorded.ended_by.is_none() && !asked.is_more_than(&recorded);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -273,6 +277,7 @@ impl Outcome {
             bank,
             command: run.command(parameters.seed),
             asked,
+            is_recorded,
             is_interrupted: recorded.ended_by.is_none() && interrupted.is_some(),
             ended_by: recorded.ended_by.or(interrupted),
             gate,
@@ -300,8 +305,11 @@ impl Outcome {
         }
     }
 
-    /// What ended the run early, and how much was done by then.
+    /// What ended the run early, and how much was done by then, unless that is all.
     fn early_end(&self) -> Option<String> {
+        if self.is_recorded {
+            return self.ended_by.clone();
+        }
         let done = self.asked.done(self.committed, self.seconds, self.rounds);
         self.ended_by.as_ref().map(|by| format!("ended early, after {done}: {by}"))
     }

@@ -50,6 +50,12 @@ fn a_signal_while_a_run_checks_ends_the_check() {
     assert_eq!(status.code(), Some(2), "{printed}{rest}");
     assert!(printed.contains("serializable  unknown  (interrupted)"), "{printed}");
     assert!(printed.contains("serializable: unknown\n"), "{printed}");
+    // All that was asked for is recorded.
+    assert!(
+        printed.contains("\ninterrupted by a signal while the history was checked\n"),
+        "{printed}"
+    );
+    assert!(!printed.contains("ended early"), "{printed}");
     let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
     assert_eq!(json["committed"], 5000);
     assert_eq!(json["ended_by"], "interrupted by a signal while the history was checked");
