@@ -46,7 +46,7 @@ fn a_log_that_was_cut_off_since_its_run_is_warned_of() {
 #[test]
 fn sqlite_is_strict_serializable() {
     let folder = Folder::with(&[]);
-    let run = folder.isolde(&format!("run {SHORT} --output out"));
+    let run = folder.isolde(&format!("run {SHORT} --timeout 90s --output out"));
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert_eq!(
         normalised(&run),
@@ -57,7 +57,8 @@ fn sqlite_is_strict_serializable() {
          strict-serializable: satisfied\n\
          strongest seen: strong-snapshot-isolation, strict-serializable\n\
          history: out/history.log\n\
-         again: isolde run sqlite --isolation serializable --sessions 4 --transactions 400 --seed 1"
+         again: isolde run sqlite --isolation serializable --sessions 4 --transactions 400 \
+         --timeout 90s --seed 1"
     );
     // The history is one like any other.
     let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
