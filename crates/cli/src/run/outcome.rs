@@ -8,7 +8,7 @@ use super::record::Recorded;
 use crate::exit::{Failure, Status};
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
-use isolde_harness::{Application, Counts, Database, Parameters, TxnKind, VersionCounts};
+use isolde_harness::{Application, Counts, Database, Endpoint, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format;
 use isolde_report::{Decided, Detail, Report, Size, to_json, to_text};
@@ -41,6 +41,9 @@ pub(super) struct Outcome {
     /// What happened to the servers, if anything was to happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Vec<Seen>>,
+    /// All servers, disturbed or not.
+    #[serde(skip)]
+    servers: Vec<Endpoint>,
     /// What the database told of the order of its versions, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     white_box: Option<Told>,
@@ -273,6 +276,7 @@ impl Outcome {
             unknown: counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
+            servers: database.endpoints().to_vec(),
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
@@ -410,7 +414,7 @@ impl Outcome {
             writeln!(out, "{NOTHING_TESTED}").expect("a string grows");
         }
         if let Some(seen) = &self.faults {
-            writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
+            writeln!(out, "{}", faults::to_text(seen, &self.servers)).expect("a string grows");
         }
         if let Some(told) = &self.white_box {
             writeln!(out, "{}", told.to_text()).expect("a string grows");
