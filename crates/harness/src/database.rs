@@ -272,6 +272,13 @@ pub trait Database: Send + Sync {
     /// Whether it can serve such requests.
     fn supports(&self, kind: RequestKind) -> bool;
 
+    /// Whether a transaction that was aborted for this reason had waited too long, and not met
+    /// a conflict: that it had no effect says nothing about its isolation.
+    fn is_timeout(&self, reason: &str) -> bool {
+        let _ = reason;
+        false
+    }
+
     /// How it takes transactions.
     fn style(&self) -> Style {
         Style::Interactive
