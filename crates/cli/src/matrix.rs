@@ -362,7 +362,7 @@ impl Cell {
         let promises: Vec<&String> = claim.promises.iter().filter(forbids).collect();
         self.broken_promise = !promises.is_empty();
         let documented = promises.iter().map(|&promise| {
-            let deviation = claim.deviations.iter().find(|it| it.level == *promise);
+            let deviation = claim.deviation(promise, &self.found);
             deviation.map(|deviation| deviation.text.clone())
         });
         let documented: Option<Vec<String>> = documented.collect();

@@ -236,7 +236,7 @@ impl Judged {
         let counts = counts(recorded, &report);
         let is_tested = counts.committed > 0;
         let gate: Vec<Gate> = (gate.iter())
-            .map(|(level, verdict, _)| Gate::of(run, *level, tested(verdict, is_tested)))
+            .map(|(level, verdict, _)| Gate::of(run, *level, verdict, is_tested))
             .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
@@ -467,13 +467,17 @@ fn note_documented(gates: &[Gate], report: &mut Report) {
 }
 
 impl Gate {
-    fn of(run: &Run<'_>, level: Level, verdict: &'static str) -> Gate {
-        let deviation = run.claim.deviations.iter().find(|deviation| {
-            verdict == "violated" && Level::parse(&deviation.level) == Some(level)
-        });
+    fn of(run: &Run<'_>, level: Level, verdict: &Verdict, is_tested: bool) -> Gate {
+        let deviation = match verdict {
+            Verdict::Violated(violated) => {
+                let found: Vec<&str> = violated.anomalies.iter().map(|it| it.kind.name()).collect();
+                run.claim.deviation(level.name(), &found)
+            }
+            _ => None,
+        };
         Gate {
             level: level.name(),
-            verdict,
+            verdict: tested(verdict, is_tested),
             documented: deviation.map(|deviation| deviation.text.clone()),
         }
     }

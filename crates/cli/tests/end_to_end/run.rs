@@ -171,7 +171,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
 
 /// Promises are names of levels, which drivers cannot check themselves.
 #[test]
-fn every_claim_names_levels() {
+fn every_claim_names_levels_and_anomalies() {
     for target in isolde_drivers::TARGETS {
         let address = isolde_harness::Address::parse(target.schemes[0]).expect("a name");
         // Those that need a server say so.
@@ -181,6 +181,9 @@ fn every_claim_names_levels() {
             for name in claim.promises.iter().chain(deviations) {
                 let level = isolde::Level::parse(name);
                 assert_eq!(level.map(isolde::Level::name), Some(name.as_str()));
+            }
+            for name in claim.deviations.iter().flat_map(|deviation| &deviation.anomalies) {
+                assert!(isolde::AnomalyKind::ALL.iter().any(|kind| kind.name() == name), "{name}");
             }
         }
     }
