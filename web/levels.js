@@ -112,6 +112,8 @@ function showRemarks() {
 function endedEarly(run) {
   const { transactions, seconds, until_violation: rounds } = run.asked || {};
   if (!run.ended_by) return null;
+  // The check alone was cut short.
+  if (!rounds && (transactions ? run.committed >= transactions : run.seconds >= seconds)) return run.ended_by;
   if (transactions) return `after ${run.committed} of ${transactions} transactions${rounds ? ` of round ${run.rounds}` : ''}: ${run.ended_by}`;
   return seconds ? `after ${run.seconds.toFixed(1)} of ${seconds.toFixed(1)} s: ${run.ended_by}` : run.ended_by;
 }

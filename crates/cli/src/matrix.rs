@@ -10,7 +10,9 @@ use crate::{check, out, say};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::DEFAULT_TARGET;
-use isolde_harness::matrix::{self, Happened, Servers, StepOutcome, TEMPLATES, Template};
+use isolde_harness::matrix::{
+    self, Happened, Pace, Servers, StepOutcome, TEMPLATES, Template, Trial,
+};
 use isolde_harness::{Claim, Database, Log, Needs, Style, clean_up_after, remains};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
@@ -230,6 +232,9 @@ struct Cell {
     blocked: bool,
     /// Reasons why transactions were aborted, by others than their clients.
     aborted: Vec<String>,
+    /// Whether one of them is that a wait took too long.
+    #[serde(skip)]
+    is_timeout: bool,
     /// Anomalies that the checker found.
     found: Vec<&'static str>,
     steps: Vec<String>,
@@ -260,8 +265,12 @@ impl Filling<'_> {
         for claim in claims {
             let mut anomalies = Vec::new();
             for template in self.templates {
-                anomalies.push(self.cell(claim, template, first_key)?);
-                first_key += Template::KEYS;
+                let attempt = |pace| {
+                    let key = first_key;
+                    first_key += Template::KEYS;
+                    self.attempt(claim, template, key, pace)
+                };
+                anomalies.push(settled(attempt)?);
             }
             let Claim { isolation, promises, .. } = claim.clone();
             rows.push(Row { isolation, promises, anomalies });
@@ -269,11 +278,13 @@ impl Filling<'_> {
         Ok(rows)
     }
 
-    fn cell(
+    /// Tries an anomaly on keys that nobody has used yet.
+    fn attempt(
         &self,
         claim: &Claim,
         template: &'static Template,
         first_key: u64,
+        pace: Pace,
     ) -> Result<Cell, Failure> {
         let mut cell = Cell::new(template);
         if !template.requests().iter().all(|&kind| self.database.supports(kind)) {
@@ -284,12 +295,17 @@ impl Filling<'_> {
             return Ok(cell);
         }
         let path = self.folder.join(format!("{}-{}.log", claim.isolation, template.name));
+        if pace == Pace::Brisk {
+            // The history of the attempt before. What cannot be removed cannot be created.
+            let _ = std::fs::remove_file(&path);
+        }
         let log = Log::create(&path)
             .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
-        let place = (first_key, self.servers);
-        let outcomes = matrix::run(self.database, claim, template, place, &log)
+        let trial = Trial { first_key, servers: self.servers, pace };
+        let outcomes = matrix::run(self.database, claim, template, trial, &log)
             .map_err(|error| usage(&format!("{}: {error}", template.name)))?;
         cell.describe(&outcomes);
+        cell.is_timeout = cell.aborted.iter().any(|reason| self.database.is_timeout(reason));
         let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
         cell.judge(&path, level)?;
         if cell.result == CellResult::Possible {
@@ -297,6 +313,25 @@ impl Filling<'_> {
         }
         Ok(cell)
     }
+}
+
+/// Tries again where a wait that took too long kept the anomaly from happening: no script
+/// means that, but a busy machine is slow to make the step that is waited for. If it stays so,
+/// nothing is known.
+fn settled(mut attempt: impl FnMut(Pace) -> Result<Cell, Failure>) -> Result<Cell, Failure> {
+    const TRIES: usize = 5;
+    let is_open = |cell: &Cell| cell.is_timeout && cell.result == CellResult::Prevented;
+    let mut cell = attempt(Pace::Patient)?;
+    for _ in 1..TRIES {
+        if !is_open(&cell) {
+            break;
+        }
+        cell = attempt(Pace::Brisk)?;
+    }
+    if is_open(&cell) {
+        cell.result = CellResult::Unknown;
+    }
+    Ok(cell)
 }
 
 impl Cell {
@@ -311,6 +346,7 @@ impl Cell {
             documented: None,
             blocked: false,
             aborted: Vec::new(),
+            is_timeout: false,
             found: Vec::new(),
             steps: Vec::new(),
         }
@@ -326,7 +362,7 @@ impl Cell {
         let promises: Vec<&String> = claim.promises.iter().filter(forbids).collect();
         self.broken_promise = !promises.is_empty();
         let documented = promises.iter().map(|&promise| {
-            let deviation = claim.deviations.iter().find(|it| it.level == *promise);
+            let deviation = claim.deviation(promise, &self.found);
             deviation.map(|deviation| deviation.text.clone())
         });
         let documented: Option<Vec<String>> = documented.collect();
@@ -469,5 +505,33 @@ impl Matrix {
         write!(text, "\n{LEGEND}\n").expect("a string grows");
         self.add_documented(&mut text);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_took_too_long_prevents_nothing() {
+        // How many attempts end in a timeout before one does not, and what comes of them.
+        for (timeouts, attempts, result) in [(0, 1, "✓"), (1, 2, "✓"), (4, 5, "✓"), (9, 5, "?")]
+        {
+            let mut made = Vec::new();
+            let cell = settled(|pace| {
+                made.push(pace);
+                let is_timeout = made.len() <= timeouts;
+                Ok(Cell { result: CellResult::Prevented, is_timeout, ..Cell::new(&TEMPLATES[0]) })
+            });
+            assert_eq!(cell.expect("no failure").shown(), result);
+            assert_eq!(made.len(), attempts);
+            assert!(made.iter().skip(1).all(|&pace| pace == Pace::Brisk));
+        }
+        // What happened all the same is possible.
+        let cell = settled(|_| {
+            let result = CellResult::Possible;
+            Ok(Cell { result, is_timeout: true, ..Cell::new(&TEMPLATES[0]) })
+        });
+        assert_eq!(cell.expect("no failure").shown(), "—");
     }
 }

@@ -7,7 +7,8 @@ mod install;
 use install::Needed;
 use isolde_harness::conformance;
 use isolde_harness::{
-    Access, Address, Answer, Database, Evidence, Failure, Filter, Needs, Request, RequestKind,
+    Access, Address, Answer, Database, Evidence, Failure, Fault, Filter, Needs, Request,
+    RequestKind,
 };
 use mysql::prelude::Queryable;
 
@@ -68,6 +69,34 @@ fn a_wait_that_is_too_long_takes_back_the_whole_transaction() {
     assert_eq!(seen, [Answer::Value(Some(1)), Answer::Value(None)]);
     first.commit().expect("a commit");
     drop((first, second));
+    database.clean_up().expect("tables can be dropped");
+}
+
+/// Servers are started without `fsync`: what a process has written, the system keeps.
+#[test]
+fn what_was_committed_survives_a_killed_server() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let mut database = open("mariadb").expect("a private server");
+    let requests = vec![RequestKind::Read, RequestKind::Write];
+    let needs = Needs { prefix: "isolde_kill_".to_owned(), requests };
+    database.prepare(&needs).expect("tables");
+    let mut session = database.connect(0, "serializable").expect("a session");
+    for value in 1..=100 {
+        session.begin(Access::ReadWrite).expect("a transaction");
+        session.execute(&Request::Write { key: 1, value }).expect("a write");
+        session.commit().expect("a commit");
+    }
+    database.disturb(Fault::Kill, 0).expect("a private server can be killed");
+    drop(session);
+    database.recover(Fault::Kill, 0).expect("the server comes back");
+    let mut session = database.connect(0, "serializable").expect("a session");
+    session.begin(Access::ReadOnly).expect("a transaction");
+    let seen = session.execute(&Request::Read { key: 1 }).expect("a read");
+    assert_eq!(seen, Answer::Value(Some(100)));
+    session.commit().expect("a commit");
+    drop(session);
     database.clean_up().expect("tables can be dropped");
 }
 

@@ -99,6 +99,9 @@ pub struct Deviation {
     pub level: String,
     /// What happens and where that is documented, in a sentence.
     pub text: String,
+    /// Names of the anomalies that it explains; if there are none, all that no other
+    /// deviation of the level does.
+    pub anomalies: Vec<String>,
 }
 
 impl Claim {
@@ -114,9 +117,28 @@ impl Claim {
 
     /// The claim with one more known deviation.
     #[must_use]
-    pub fn deviates(mut self, level: &str, text: &str) -> Claim {
-        self.deviations.push(Deviation { level: level.to_owned(), text: text.to_owned() });
+    pub fn deviates(self, level: &str, text: &str) -> Claim {
+        self.deviates_by(level, &[], text)
+    }
+
+    /// The claim with one more known deviation, which explains these anomalies alone.
+    #[must_use]
+    pub fn deviates_by(mut self, level: &str, anomalies: &[&str], text: &str) -> Claim {
+        self.deviations.push(Deviation {
+            level: level.to_owned(),
+            text: text.to_owned(),
+            anomalies: anomalies.iter().map(|&name| name.to_owned()).collect(),
+        });
         self
+    }
+
+    /// The deviation that explains why this level is violated by these anomalies.
+    pub fn deviation(&self, level: &str, found: &[&str]) -> Option<&Deviation> {
+        let of_level = || self.deviations.iter().filter(|it| it.level == level);
+        let explains =
+            |it: &&Deviation| found.iter().all(|&name| it.anomalies.iter().any(|of| of == name));
+        let certain = of_level().find(|it| !found.is_empty() && explains(it));
+        certain.or_else(|| of_level().find(|it| it.anomalies.is_empty()))
     }
 }
 
@@ -271,6 +293,13 @@ pub trait Database: Send + Sync {
 
     /// Whether it can serve such requests.
     fn supports(&self, kind: RequestKind) -> bool;
+
+    /// Whether a transaction that was aborted for this reason had waited too long, and not met
+    /// a conflict: that it had no effect says nothing about its isolation.
+    fn is_timeout(&self, reason: &str) -> bool {
+        let _ = reason;
+        false
+    }
 
     /// How it takes transactions.
     fn style(&self) -> Style {

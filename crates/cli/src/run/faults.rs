@@ -1,7 +1,7 @@
 //! Options that say what is done to servers while they are driven, and what was.
 
 use crate::limits;
-use isolde_harness::{Address, Database, Failure, Fault, FaultPlan, Happened};
+use isolde_harness::{Access, Address, Database, Endpoint, Failure, Fault, FaultPlan, Happened};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -96,18 +96,20 @@ impl Seen {
     }
 }
 
-/// One line about all of them.
-pub(super) fn to_text(seen: &[Seen]) -> String {
+/// One line about all of them. Where there are several servers, it says which one was meant.
+pub(super) fn to_text(seen: &[Seen], servers: &[Endpoint]) -> String {
     if seen.is_empty() {
         return "faults: none, the run was over before the first; --duration makes it longer"
             .to_owned();
     }
-    let has_several = seen.iter().any(|one| one.server != seen[0].server);
-    let each: Vec<String> = seen
-        .iter()
-        .map(|one| {
-            let server = if has_several { format!(" of {}", one.server) } else { String::new() };
-            format!("{}{server} at {:.1} s for {:.1} s", one.fault, one.at, one.seconds)
+    let server = |name: &str| match servers.iter().find(|server| server.name == name) {
+        _ if servers.len() < 2 => String::new(),
+        Some(Endpoint { access: Access::ReadOnly, .. }) => format!(" of {name} (read only)"),
+        _ => format!(" of {name}"),
+    };
+    let each: Vec<String> = (seen.iter())
+        .map(|Seen { fault, server: name, at, seconds }| {
+            format!("{fault}{} at {at:.1} s for {seconds:.1} s", server(name))
         })
         .collect();
     format!("faults: {}", each.join(", "))
@@ -129,6 +131,16 @@ mod tests {
             Seen::of(&happened(Fault::Kill, 3_210_000_000, 4_250_000_000)),
             Seen::of(&happened(Fault::Partition, 8_000_000_000, 9_500_000_000)),
         ];
-        assert_eq!(to_text(&seen), "faults: kill at 3.2 s for 1.0 s, partition at 8.0 s for 1.5 s");
+        let server = |name: &str, access| Endpoint { name: name.to_owned(), access };
+        let standby = server("127.0.0.1:20000", Access::ReadOnly);
+        let alone = to_text(&seen, std::slice::from_ref(&standby));
+        assert_eq!(alone, "faults: kill at 3.2 s for 1.0 s, partition at 8.0 s for 1.5 s");
+        // Also if only one of several was disturbed.
+        let primary = server("127.0.0.1:10000", Access::ReadWrite);
+        assert_eq!(
+            to_text(&seen, &[primary, standby]),
+            "faults: kill of 127.0.0.1:20000 (read only) at 3.2 s for 1.0 s, \
+             partition of 127.0.0.1:20000 (read only) at 8.0 s for 1.5 s"
+        );
     }
 }

@@ -330,6 +330,9 @@ impl Run<'_> {
         {
             write!(text, " --duration {}", limits::typed(duration)).expect("a string grows");
         }
+        if let Some(timeout) = self.arguments.limits.timeout {
+            write!(text, " --timeout {}", limits::typed(timeout)).expect("a string grows");
+        }
         write!(text, " --seed {seed}").expect("a string grows");
         text
     }

@@ -8,10 +8,10 @@ use super::record::Recorded;
 use crate::exit::{Failure, Status};
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
-use isolde_harness::{Application, Database, Parameters, TxnKind, VersionCounts};
+use isolde_harness::{Application, Counts, Database, Endpoint, Parameters, TxnKind, VersionCounts};
 use isolde_history::Index;
 use isolde_history::format;
-use isolde_report::{Decided, Detail, Report, to_json, to_text};
+use isolde_report::{Decided, Detail, Report, Size, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -41,6 +41,9 @@ pub(super) struct Outcome {
     /// What happened to the servers, if anything was to happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Vec<Seen>>,
+    /// All servers, disturbed or not.
+    #[serde(skip)]
+    servers: Vec<Endpoint>,
     /// What the database told of the order of its versions, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     white_box: Option<Told>,
@@ -56,6 +59,9 @@ pub(super) struct Outcome {
     /// Whether that was the user, by a signal.
     #[serde(skip)]
     is_interrupted: bool,
+    /// Whether everything that was asked for is recorded, whatever became of its check.
+    #[serde(skip)]
+    is_recorded: bool,
     /// Levels that decide the exit status.
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
@@ -170,6 +176,7 @@ struct Judged {
     gate: Vec<Gate>,
     explained: String,
     bank: Option<Total>,
+    counts: Counts,
 }
 
 impl Judged {
@@ -226,11 +233,14 @@ impl Judged {
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
             gated.take_without_given(&report);
         }
-        let gate: Vec<Gate> =
-            gate.iter().map(|(level, verdict, _)| Gate::of(run, *level, verdict.name())).collect();
+        let counts = counts(recorded, &report);
+        let is_tested = counts.committed > 0;
+        let gate: Vec<Gate> = (gate.iter())
+            .map(|(level, verdict, _)| Gate::of(run, *level, verdict, is_tested))
+            .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, explained, bank })
+        Ok(Judged { report, gate, explained, bank, counts })
     }
 }
 
@@ -244,10 +254,11 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, gate, explained, bank } =
+        let Judged { report, gate, explained, bank, counts } =
             Judged::of(run, &recorded, parameters, is_last)?;
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
+        let is_recorded = recorded.ended_by.is_none() && !asked.is_more_than(&recorded);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -260,15 +271,17 @@ impl Outcome {
             sessions: parameters.sessions,
             seed: parameters.seed,
             rounds,
-            committed: recorded.counts.committed,
-            aborted: recorded.counts.aborted,
-            unknown: recorded.counts.unknown,
+            committed: counts.committed,
+            aborted: counts.aborted,
+            unknown: counts.unknown,
             seconds: recorded.seconds,
             faults: recorded.faults.map(|all| all.iter().map(Seen::of).collect()),
+            servers: database.endpoints().to_vec(),
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
             asked,
+            is_recorded,
             is_interrupted: recorded.ended_by.is_none() && interrupted.is_some(),
             ended_by: recorded.ended_by.or(interrupted),
             gate,
@@ -296,8 +309,11 @@ impl Outcome {
         }
     }
 
-    /// What ended the run early, and how much was done by then.
+    /// What ended the run early, and how much was done by then, unless that is all.
     fn early_end(&self) -> Option<String> {
+        if self.is_recorded {
+            return self.ended_by.clone();
+        }
         let done = self.asked.done(self.committed, self.seconds, self.rounds);
         self.ended_by.as_ref().map(|by| format!("ended early, after {done}: {by}"))
     }
@@ -398,7 +414,7 @@ impl Outcome {
             writeln!(out, "{NOTHING_TESTED}").expect("a string grows");
         }
         if let Some(seen) = &self.faults {
-            writeln!(out, "{}", faults::to_text(seen)).expect("a string grows");
+            writeln!(out, "{}", faults::to_text(seen, &self.servers)).expect("a string grows");
         }
         if let Some(told) = &self.white_box {
             writeln!(out, "{}", told.to_text()).expect("a string grows");
@@ -420,6 +436,27 @@ fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<Stri
     Some(format!("interrupted by a signal{what}"))
 }
 
+/// How many transactions the log has. What ended a run early, such as a full disk, may have
+/// kept some of those that clients made out of it.
+fn counts(recorded: &Recorded, report: &Report) -> Counts {
+    let Size { committed, aborted, unknown, .. } = report.history;
+    match recorded.ended_by {
+        None => recorded.counts,
+        Some(_) => {
+            Counts { committed: committed as u64, aborted: aborted as u64, unknown: unknown as u64 }
+        }
+    }
+}
+
+/// The verdict of a gate. A run that committed nothing satisfies whatever needs no times, but
+/// has tested nothing.
+fn tested(verdict: &Verdict, is_tested: bool) -> &'static str {
+    match verdict.name() {
+        "satisfied" if !is_tested => "unknown",
+        name => name,
+    }
+}
+
 /// Says beside the violations of a gate what the database documents of them.
 fn note_documented(gates: &[Gate], report: &mut Report) {
     for gate in gates {
@@ -430,13 +467,17 @@ fn note_documented(gates: &[Gate], report: &mut Report) {
 }
 
 impl Gate {
-    fn of(run: &Run<'_>, level: Level, verdict: &'static str) -> Gate {
-        let deviation = run.claim.deviations.iter().find(|deviation| {
-            verdict == "violated" && Level::parse(&deviation.level) == Some(level)
-        });
+    fn of(run: &Run<'_>, level: Level, verdict: &Verdict, is_tested: bool) -> Gate {
+        let deviation = match verdict {
+            Verdict::Violated(violated) => {
+                let found: Vec<&str> = violated.anomalies.iter().map(|it| it.kind.name()).collect();
+                run.claim.deviation(level.name(), &found)
+            }
+            _ => None,
+        };
         Gate {
             level: level.name(),
-            verdict,
+            verdict: tested(verdict, is_tested),
             documented: deviation.map(|deviation| deviation.text.clone()),
         }
     }

@@ -46,7 +46,7 @@ fn a_log_that_was_cut_off_since_its_run_is_warned_of() {
 #[test]
 fn sqlite_is_strict_serializable() {
     let folder = Folder::with(&[]);
-    let run = folder.isolde(&format!("run {SHORT} --output out"));
+    let run = folder.isolde(&format!("run {SHORT} --timeout 90s --output out"));
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert_eq!(
         normalised(&run),
@@ -57,7 +57,8 @@ fn sqlite_is_strict_serializable() {
          strict-serializable: satisfied\n\
          strongest seen: strong-snapshot-isolation, strict-serializable\n\
          history: out/history.log\n\
-         again: isolde run sqlite --isolation serializable --sessions 4 --transactions 400 --seed 1"
+         again: isolde run sqlite --isolation serializable --sessions 4 --transactions 400 \
+         --timeout 90s --seed 1"
     );
     // The history is one like any other.
     let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
@@ -170,7 +171,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
 
 /// Promises are names of levels, which drivers cannot check themselves.
 #[test]
-fn every_claim_names_levels() {
+fn every_claim_names_levels_and_anomalies() {
     for target in isolde_drivers::TARGETS {
         let address = isolde_harness::Address::parse(target.schemes[0]).expect("a name");
         // Those that need a server say so.
@@ -180,6 +181,9 @@ fn every_claim_names_levels() {
             for name in claim.promises.iter().chain(deviations) {
                 let level = isolde::Level::parse(name);
                 assert_eq!(level.map(isolde::Level::name), Some(name.as_str()));
+            }
+            for name in claim.deviations.iter().flat_map(|deviation| &deviation.anomalies) {
+                assert!(isolde::AnomalyKind::ALL.iter().any(|kind| kind.name() == name), "{name}");
             }
         }
     }
@@ -405,6 +409,12 @@ fn a_run_that_committed_nothing_has_tested_nothing() {
     assert!(head.ends_with(nothing), "{run:?}");
     // Nothing is explained, and nothing is praised.
     assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
+    // One level that needs times, and one that does not.
+    let levels = "--level serializable --level strong-snapshot-isolation";
+    let run = folder.isolde(&format!("run sqlite --duration 0s --quiet --output both {levels}"));
+    let unknown = |level: &str| format!("{level}: unknown ({nothing})\n");
+    let verdicts = unknown("strong-snapshot-isolation") + &unknown("serializable");
+    assert_eq!((run.status, run.stdout), (2, verdicts));
     let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
     assert_eq!(watch.status, 2, "{watch:?}");
     let said = "  nothing was committed, so nothing was verified\n";

@@ -50,6 +50,12 @@ fn a_signal_while_a_run_checks_ends_the_check() {
     assert_eq!(status.code(), Some(2), "{printed}{rest}");
     assert!(printed.contains("serializable  unknown  (interrupted)"), "{printed}");
     assert!(printed.contains("serializable: unknown\n"), "{printed}");
+    // All that was asked for is recorded.
+    assert!(
+        printed.contains("\ninterrupted by a signal while the history was checked\n"),
+        "{printed}"
+    );
+    assert!(!printed.contains("ended early"), "{printed}");
     let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
     assert_eq!(json["committed"], 5000);
     assert_eq!(json["ended_by"], "interrupted by a signal while the history was checked");
@@ -238,6 +244,10 @@ fn what_was_recorded_before_the_disk_was_full_is_kept_and_checked() {
     assert_eq!(json["ended_by"], "cannot write the history: File too large (os error 27)");
     let committed = json["report"]["history"]["committed"].as_u64().expect("a number");
     assert!(committed > 0, "{json}");
+    // What clients did after that is not told: nobody could look at it.
+    for outcome in ["committed", "aborted", "unknown"] {
+        assert_eq!(json[outcome], json["report"]["history"][outcome], "{outcome}");
+    }
     let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
     assert_eq!(checked.stdout, "out/history.log\tstrict-serializable\tsatisfied\n");
 }

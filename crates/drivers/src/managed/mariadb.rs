@@ -52,8 +52,9 @@ pub(super) fn serve(home: &Home, name: &str, data: &Path, port: u16) -> Result<C
         .arg(format!("--pid-file={folder}/{name}.pid"))
         .arg(format!("--tmpdir={folder}"))
         .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=200"])
-        // What survives a crash of the machine is not what is tested.
-        .args(["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0"])
+        // What survives a crash of the machine is not what is tested. A server that is killed
+        // loses nothing: both logs are written at every commit, if not synchronized.
+        .args(["--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0"])
         .args(["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M"])
         .args(["--performance-schema=OFF", "--innodb-fast-shutdown=2"]);
     Ok(serve)

@@ -79,6 +79,10 @@ impl Database for Managed {
         self.database.supports(kind)
     }
 
+    fn is_timeout(&self, reason: &str) -> bool {
+        self.database.is_timeout(reason)
+    }
+
     fn style(&self) -> Style {
         self.database.style()
     }

@@ -3,7 +3,7 @@
 //! Several servers in an address are several endpoints, as the nodes of a cluster are.
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
-use super::errors::{connecting, described, failure};
+use super::errors::{self, connecting, described, failure};
 use super::recover::{self, BinaryLog};
 use super::statements::{Reread, Statements};
 use super::stored_versions::StoredVersions;
@@ -374,6 +374,10 @@ impl Database for Mysql {
 
     fn supports(&self, kind: RequestKind) -> bool {
         SUPPORTED.contains(&kind)
+    }
+
+    fn is_timeout(&self, reason: &str) -> bool {
+        errors::is_timeout(reason)
     }
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {

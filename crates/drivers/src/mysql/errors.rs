@@ -42,6 +42,12 @@ const DISCONNECTED: &[u16] = &[
     4031, // idle for too long
 ];
 
+/// Whether a transaction that was aborted for this reason had waited too long: for a lock, or
+/// for its statement.
+pub(super) fn is_timeout(reason: &str) -> bool {
+    ["1205", "1969", "3024"].contains(&reason)
+}
+
 /// The failure that this error is.
 pub(super) fn failure(error: &Error, stage: Stage) -> Failure {
     match error {

@@ -6,7 +6,7 @@
 
 use super::changefeed::Changefeed;
 use super::claims::{Flavour, Servers};
-use super::errors::{connecting, described, failure};
+use super::errors::{self, connecting, described, failure};
 use super::recover::{self, Decoding};
 use super::statements::{Snapshots, Statements};
 use super::tls::Tls;
@@ -276,6 +276,10 @@ impl Database for Postgres {
 
     fn supports(&self, kind: RequestKind) -> bool {
         SUPPORTED.contains(&kind)
+    }
+
+    fn is_timeout(&self, reason: &str) -> bool {
+        errors::is_timeout(reason)
     }
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {

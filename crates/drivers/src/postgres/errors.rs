@@ -46,6 +46,12 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("53300", Meaning::Disconnected),
 ];
 
+/// Whether a transaction that was aborted for this reason had waited too long: for a lock, or
+/// for its statement.
+pub(super) fn is_timeout(reason: &str) -> bool {
+    ["55P03", "57014"].contains(&reason)
+}
+
 fn meaning(code: &str) -> Meaning {
     let row = MEANINGS.iter().find(|row| code.starts_with(row.0));
     row.map_or(Meaning::Hopeless, |row| row.1)

@@ -9,7 +9,7 @@
 mod runner;
 mod step;
 
-pub use runner::{Happened, Servers, StepOutcome, run};
+pub use runner::{Happened, Pace, Servers, StepOutcome, Trial, run};
 pub use step::Step;
 
 use crate::request::RequestKind;

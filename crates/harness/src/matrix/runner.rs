@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(300);
 const SLOWER: u32 = 20;
 const PATIENCE_MAX: Duration = Duration::from_secs(3);
+/// Two blocked steps in a row take less than databases wait for a lock.
+const BRISK_PATIENCE_MAX: Duration = Duration::from_millis(600);
 /// What blocked sessions get after a step of another.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Databases give up waiting for locks sooner than this.
@@ -61,6 +63,35 @@ pub enum Servers {
     Spread,
 }
 
+/// How long a step may take on a busy machine before it counts as blocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Long: what is slow is not taken for blocked.
+    Patient,
+    /// Less than a lock is waited for: who holds it goes on in time.
+    Brisk,
+}
+
+impl Pace {
+    fn patience_max(self) -> Duration {
+        match self {
+            Pace::Patient => PATIENCE_MAX,
+            Pace::Brisk => BRISK_PATIENCE_MAX,
+        }
+    }
+}
+
+/// How a template is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// The first of its keys.
+    pub first_key: u64,
+    /// Where its sessions are.
+    pub servers: Servers,
+    /// How soon others go on.
+    pub pace: Pace,
+}
+
 impl Servers {
     /// The place of each session's server, by the sessions' names in their order.
     fn assigned(self, endpoints: &[Endpoint], steps: &[(char, Step)]) -> Vec<(char, usize)> {
@@ -96,12 +127,12 @@ fn writes(name: char, steps: &[(char, Step)]) -> bool {
     own.any(|step| matches!(step, Step::Execute(request) if !request.kind().is_read()))
 }
 
-/// Runs a template on keys from this one, at the isolation setting of this claim.
+/// Runs a template at the isolation setting of this claim.
 pub fn run(
     database: &dyn Database,
     claim: &Claim,
     template: &Template,
-    (first_key, servers): (u64, Servers),
+    Trial { first_key, servers, pace }: Trial,
     log: &Log,
 ) -> Result<Vec<StepOutcome>, DriveError> {
     let steps = template.steps(first_key);
@@ -126,7 +157,7 @@ pub fn run(
             senders.push((name, sender));
         }
         drop(done);
-        step_by_step(&steps, senders, &results)
+        step_by_step(&steps, senders, &results, pace)
     })?;
     log.finish()?;
     Ok(outcomes)
@@ -139,6 +170,7 @@ fn step_by_step(
     steps: &[(char, Step)],
     senders: Vec<(char, Sender<(usize, Step)>)>,
     results: &Receiver<Report>,
+    pace: Pace,
 ) -> Result<Vec<StepOutcome>, DriveError> {
     let mut ended: Vec<Option<Happened>> = vec![None; steps.len()];
     let mut blocked = vec![false; steps.len()];
@@ -149,7 +181,7 @@ fn step_by_step(
         // A thread that is gone has said why.
         let _ = sender.send((place, step.clone()));
         let sent = Instant::now();
-        let patience = (slowest * SLOWER).clamp(PATIENCE, PATIENCE_MAX);
+        let patience = (slowest * SLOWER).clamp(PATIENCE, pace.patience_max());
         let deadline = sent + if is_behind { MOMENT } else { patience };
         while ended[place].is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
