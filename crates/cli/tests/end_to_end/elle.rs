@@ -36,7 +36,7 @@ fn snapshot_isolation_is_refused_for_what_it_forbids() {
     let folder = Folder::with(&[("h.txt", history)]);
     let run = folder.isolde("elle -m rw-register -c snapshot-isolation -v h.txt");
     let answer: Value = serde_json::from_str(&run.stdout).expect("an answer");
-    assert_eq!(answer["anomaly-types"], json!(["G-single"]));
+    assert_eq!(answer["anomaly-types"], json!(["G-single-item"]));
 }
 
 #[test]
