@@ -1,26 +1,16 @@
 //! Orders of calls of locks and stores, and that there are none.
 
-use isolde_certificate::{Certificate, Fingerprint, Refused, read, verify};
-use isolde_history::Source;
-use isolde_history::format::parse_text;
+mod common;
 
-/// What the verifier says to a proof about linearizability, or another level.
+use isolde_certificate::Extent;
+
+/// What the verifier says, as text.
+fn told(verdict: Result<Extent, String>) -> String {
+    verdict.map_or_else(|why| why, |extent| extent.to_string())
+}
+
 fn verdict(history: &str, claim: &str, proof: &str) -> String {
-    let history = parse_text(history).unwrap_or_else(|error| panic!("{error}\n{history}"));
-    let (_, level) = claim.split_once(' ').expect("a verdict and a level");
-    let Fingerprint { hash, sessions, transactions, operations } = Fingerprint::of(&history);
-    let text = format!(
-        "isolde-certificate 1\nhistory {hash:032x} sessions {sessions} transactions {transactions} \
-         operations {operations}\nclaims 1\nclaim {claim}\nlevels {level}\n{proof}\nend\n"
-    );
-    let certificate: Certificate = match read(&mut Source::from_bytes("c", text.as_bytes())) {
-        Ok(certificate) => certificate,
-        Err(error) => return error.to_string(),
-    };
-    match verify(&certificate, &history).expect("the same history").remove(0) {
-        Ok(extent) => extent.to_string(),
-        Err(Refused(why)) => why,
-    }
+    told(common::verdict(history, claim, proof))
 }
 
 fn satisfied(history: &str, order: &str) -> String {
@@ -106,6 +96,12 @@ fn sessions_keep_their_order_though_their_clocks_do_not() {
 fn calls_prove_nothing_about_other_levels_and_other_things_nothing_about_calls() {
     let outside = "the history has operations that are neither read nor write";
     assert_eq!(verdict(TWICE, "violated serializable", "orders 0"), outside);
+    for (levels, claim, proof) in [
+        ("serializable", "satisfied linearizable", "events c0 c2 c1"),
+        ("linearizable", "violated serializable", "orders 0"),
+    ] {
+        assert_eq!(told(common::verdict_for(levels, TURNS, claim, proof)), outside);
+    }
     let form = "of calls there are orders, or none: expected `events` or `orders`";
     assert_eq!(verdict(TWICE, "violated linearizable", "reading intermediate-read 0 0 1"), form);
     assert_eq!(violated(&format!("{TWICE}C @5..6: w(x,1)\n")), outside);

@@ -1,24 +1,10 @@
 //! One small proof for every rule, witness and kind of reading; and each of them with any word
 //! changed is refused, unless what it says then is also true.
 
-use isolde_certificate::{Certificate, Extent, Fingerprint, Refused, read, verify};
-use isolde_history::Source;
-use isolde_history::format::parse_text;
+mod common;
 
-/// What the verifier says to a proof of one level.
-fn verdict(history: &str, claim: &str, proof: &str) -> Result<Extent, String> {
-    let history = parse_text(history).unwrap_or_else(|error| panic!("{error}\n{history}"));
-    let (_, level) = claim.split_once(' ').expect("a verdict and a level");
-    let Fingerprint { hash, sessions, transactions, operations } = Fingerprint::of(&history);
-    let text = format!(
-        "isolde-certificate 1\nhistory {hash:032x} sessions {sessions} transactions {transactions} \
-         operations {operations}\nclaims 1\nclaim {claim}\nlevels {level}\n{proof}\nend\n"
-    );
-    let certificate: Certificate =
-        read(&mut Source::from_bytes("c", text.as_bytes())).map_err(|error| error.to_string())?;
-    let mut results = verify(&certificate, &history).expect("the same history");
-    results.remove(0).map_err(|Refused(why)| why)
-}
+use common::{verdict, verdict_for};
+use isolde_certificate::Extent;
 
 /// The proof with one word replaced by another that could stand there.
 fn mutants(proof: &str) -> Vec<String> {
@@ -317,19 +303,8 @@ fn parallel_snapshots_may_disagree_and_lose_no_update() {
 
 #[test]
 fn a_proof_settles_only_what_follows_from_its_level() {
-    let history = parse_text(WRITE_SKEW).unwrap();
-    let Fingerprint { hash, .. } = Fingerprint::of(&history);
-    let text = |levels: &str| {
-        format!(
-            "isolde-certificate 1\nhistory {hash:032x} sessions 2 transactions 2 operations 4\n\
-             claims 1\nclaim satisfied snapshot-isolation\nlevels {levels}\nevents b0 b1 c0 c1\nend\n"
-        )
-    };
-    let result = |levels: &str| {
-        let text = text(levels);
-        let certificate = read(&mut Source::from_bytes("c", text.as_bytes())).unwrap();
-        verify(&certificate, &history).unwrap().remove(0).map_err(|Refused(why)| why)
-    };
+    let claim = "satisfied snapshot-isolation";
+    let result = |levels| verdict_for(levels, WRITE_SKEW, claim, "events b0 b1 c0 c1");
     assert_eq!(result("update-atomic adya-read-committed"), Ok(Extent::Events(4)));
     let refused = |why: &str| Err(why.to_string());
     assert_eq!(

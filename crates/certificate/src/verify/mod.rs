@@ -185,11 +185,13 @@ impl<'a> Verifier<'a> {
                 return Err(format!("{name} stands there twice"));
             }
         }
+        // What calls show says nothing about levels of reads and writes.
+        let mut names = claim.levels.iter().chain([&claim.shown_at]);
+        if let Some(outside) = names.find_map(|name| self.outside(name)) {
+            return Err(outside.into());
+        }
         if let Some(calls) = self.calls(level.name) {
             return check_calls(&calls, &claim.proof);
-        }
-        if let Some(outside) = self.outside(level.name) {
-            return Err(outside.into());
         }
         match &claim.proof {
             Proof::Witness(witness) => self.check_witness(level, witness),
