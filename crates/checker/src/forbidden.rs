@@ -38,7 +38,9 @@ fn weakest(kind: AnomalyKind) -> Option<&'static [Level]> {
     };
     let row = FOUND_BY_READING.iter().find(|row| row.kind == kind);
     Some(match kind {
-        AnomalyKind::NonRepeatableRead => &[ReadAtomic, UpdateAtomic, RepeatableRead],
+        AnomalyKind::NonRepeatableRead | AnomalyKind::FracturedRead => {
+            &[ReadAtomic, UpdateAtomic, RepeatableRead]
+        }
         AnomalyKind::ResultSetMismatch => &[Prefix, SnapshotIsolation],
         AnomalyKind::DirtyWrite => {
             &[ReadUncommitted, ReadYourWrites, MonotonicReads, MonotonicWrites, WritesFollowReads]
@@ -48,7 +50,6 @@ fn weakest(kind: AnomalyKind) -> Option<&'static [Level]> {
         }
         AnomalyKind::SessionDirtyWrite | AnomalyKind::SessionCircularInformationFlow => SESSIONS,
         AnomalyKind::ObservedTransactionVanishes => &[MonotonicAtomicView, RepeatableRead],
-        AnomalyKind::FracturedRead => &[ReadAtomic, UpdateAtomic, RepeatableRead],
         AnomalyKind::MissedOwnWrite => &[ReadYourWrites],
         AnomalyKind::NonMonotonicRead => &[MonotonicReads],
         AnomalyKind::NonMonotonicWrite => &[MonotonicWrites],
