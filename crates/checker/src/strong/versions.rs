@@ -77,6 +77,8 @@ pub(super) struct Versions<'a> {
     /// steps.
     next_steps: Vec<u32>,
     pub(super) divergences: Vec<Divergence>,
+    /// Whether whoever replaced what it read is linked to that.
+    links_rewriters: bool,
     /// Per key, whether there are links between its versions.
     pub(super) linked: Vec<bool>,
     /// Per key, whether its order is known.
@@ -111,6 +113,7 @@ impl<'a> Versions<'a> {
             has_more: Vec::new(),
             next_steps: Vec::new(),
             divergences: Vec::new(),
+            links_rewriters: sources.read_modify_write,
             linked: Vec::new(),
             settled: Vec::new(),
             initial_rewriter: Vec::new(),
@@ -153,6 +156,7 @@ impl<'a> Versions<'a> {
             has_more: self.has_more.clone(),
             next_steps: self.next_steps.clone(),
             divergences: self.divergences.clone(),
+            links_rewriters: self.links_rewriters,
             linked: self.linked.clone(),
             settled: self.settled.clone(),
             initial_rewriter: self.initial_rewriter.clone(),
@@ -320,6 +324,15 @@ impl<'a> Versions<'a> {
         let next = self.next[slot as usize];
         let more = self.further_links(slot).iter().map(|link| link.after);
         (next != NO_SLOT).then_some(next).into_iter().chain(more)
+    }
+
+    /// Whether nothing but the reader's own version is known to follow the one it saw. Found
+    /// without a look at versions, which lie far from each other; `false` says nothing.
+    #[inline]
+    pub(super) fn is_only_replacer(&self, read: ReadId, key: KeyId) -> bool {
+        self.links_rewriters
+            && self.more_links.is_empty()
+            && self.index.writes(self.reader(read), key)
     }
 
     /// Calls back with the slots known to follow a slot.

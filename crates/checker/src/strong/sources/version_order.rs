@@ -34,7 +34,9 @@ impl Edges for VersionOrder<'_> {
         if is_long {
             versions.reads_interleaved().for_each(|read| {
                 let slot = versions.seen[read.0 as usize];
-                if slot < INITIAL_SLOT && versions.linked[versions.index.read(read).key.index()] {
+                let key = versions.index.read(read).key;
+                let is_asked = slot < INITIAL_SLOT && versions.linked[key.index()];
+                if is_asked && !versions.is_only_replacer(read, key) {
                     self.replaced(slot, &[read], emit);
                 }
             });
