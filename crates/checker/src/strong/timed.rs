@@ -53,8 +53,11 @@ impl<'a> Timed<'a> {
             if wrong.is_empty() {
                 return Some(order);
             }
-            for pair in wrong.pairs {
-                let pair = self.likelier(pair);
+            // Several readers may have missed the same version.
+            let mut pairs: Vec<Pair> = wrong.pairs.iter().map(|&it| self.likelier(it)).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            for pair in pairs {
                 if !repaired.insert(pair) {
                     return None;
                 }
