@@ -340,7 +340,7 @@ impl Refine for Search<'_> {
         if self.refinements == 1 {
             let positions = solver.positions();
             let order = in_order(positions);
-            for key in suspects(self.model, self.versions, &order, positions).keys {
+            for key in suspects(self.model, self.versions, &order, positions).wrong_keys() {
                 self.look_at(key, positions);
             }
         } else {

@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 /// Repairs before the solver is asked.
 const REPAIRS_MAX: usize = 8;
 /// More wrong pairs than one in so many events are no slips of clocks.
-const EVENTS_PER_WRONG_PAIR: usize = 64;
+const EVENTS_PER_WRONG_PAIR: usize = 16;
 
 /// See the module's documentation.
 pub(super) struct Timed<'a> {
@@ -77,6 +77,7 @@ impl<'a> Timed<'a> {
         let suspects = suspects(model, versions, order, &positions);
         let many = order.len() / EVENTS_PER_WRONG_PAIR + 1;
         let mut wrong = Wrong::default();
+        wrong.pairs.extend(suspects.pairs.iter().map(|it| it.1));
         let mut witness = Witness::new(model, versions);
         for key in suspects.keys {
             witness.check(key, &positions, &mut wrong.pairs);

@@ -85,8 +85,11 @@ impl<'a> Witness<'a> {
 /// What an order of events may get wrong.
 #[derive(Default)]
 pub(super) struct Suspects {
-    /// Keys with a read that does not see the last version installed before it, or with
-    /// writers that overlap, in the order of their ids.
+    /// The last two versions of a key, if a read saw the older one or their writers overlap:
+    /// most of what an order gets wrong.
+    pub(super) pairs: Vec<(KeyId, Pair)>,
+    /// Keys with a read of a still older version, in the order of their ids: what is wrong
+    /// about them has to be looked for.
     pub(super) keys: Vec<KeyId>,
     /// Reads of initial versions that begin after another one was installed.
     pub(super) initial_reads: Vec<ReadId>,
@@ -94,7 +97,16 @@ pub(super) struct Suspects {
 
 impl Suspects {
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.initial_reads.is_empty()
+        self.pairs.is_empty() && self.keys.is_empty() && self.initial_reads.is_empty()
+    }
+
+    /// All keys with versions in the wrong order, in the order of their ids.
+    pub(super) fn wrong_keys(self) -> Vec<KeyId> {
+        let mut keys = self.keys;
+        keys.extend(self.pairs.iter().map(|it| it.0));
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 }
 
@@ -110,8 +122,15 @@ pub(super) fn suspects(
     positions: &[u32],
 ) -> Suspects {
     let events = model.events_of(versions.history.txn_count()) as Node;
-    let last = vec![(NO_SLOT, 0); versions.history.key_count()];
-    let mut replay = Replay { model, versions, last, found: Suspects::default() };
+    let keys = versions.history.key_count();
+    let apart = model.writers == Writers::Apart && model.events == Events::Two;
+    let mut replay = Replay {
+        model,
+        versions,
+        last: vec![[NO_SLOT; 2]; keys],
+        installed: vec![0; if apart { keys } else { 0 }],
+        found: Suspects::default(),
+    };
     for &node in order.iter().filter(|&&node| node < events) {
         let txn = model.txn(node);
         if node == model.begin(txn) {
@@ -122,7 +141,6 @@ pub(super) fn suspects(
         }
     }
     let mut found = replay.found;
-    found.keys.retain(|key| !versions.settled[key.index()]);
     found.keys.sort_unstable();
     found.keys.dedup();
     found
@@ -131,8 +149,11 @@ pub(super) fn suspects(
 struct Replay<'a> {
     model: &'a Model,
     versions: &'a Versions<'a>,
-    /// Per key, its last version, and the position at which it was installed.
-    last: Vec<(Slot, u32)>,
+    /// Per key, its last version and the one before.
+    last: Vec<[Slot; 2]>,
+    /// Per key, the position at which the last version was installed; empty if writers may
+    /// overlap.
+    installed: Vec<u32>,
     found: Suspects,
 }
 
@@ -145,26 +166,43 @@ impl Replay<'_> {
                 continue;
             }
             let key = index.read(ReadId(read)).key;
-            let last = self.last[key.index()].0;
-            if seen == INITIAL_SLOT && last != NO_SLOT {
+            let newest = self.last[key.index()][0];
+            if seen == INITIAL_SLOT && newest != NO_SLOT {
                 self.found.initial_reads.push(ReadId(read));
-            } else if seen != INITIAL_SLOT && last != seen {
-                self.found.keys.push(key);
+            } else if seen != INITIAL_SLOT && newest != seen {
+                self.missed(reader, key, seen);
             }
         }
     }
 
+    /// The reader did not see the newest version.
+    #[cold]
+    fn missed(&mut self, reader: TxnId, key: KeyId, seen: Slot) {
+        let versions = self.versions;
+        if versions.settled[key.index()] {
+            return;
+        }
+        let [newest, older] = self.last[key.index()];
+        if seen != older {
+            self.found.keys.push(key);
+        } else if versions.writer(newest) != reader {
+            self.found.pairs.push((key, Pair { first: older, second: newest }));
+        }
+    }
+
     fn install(&mut self, writer: TxnId, positions: &[u32]) {
-        let model = self.model;
-        let apart = model.writers == Writers::Apart && model.events == Events::Two;
-        let begin = positions[model.begin(writer) as usize];
-        let commit = positions[model.commit(writer) as usize];
         for (key, slot) in self.versions.written_by(writer) {
-            let (last, installed) = &mut self.last[key.index()];
-            if apart && *last != NO_SLOT && begin < *installed {
-                self.found.keys.push(key);
+            let last = &mut self.last[key.index()];
+            if !self.installed.is_empty() {
+                let installed = &mut self.installed[key.index()];
+                let begin = positions[self.model.begin(writer) as usize];
+                let overlaps = last[0] != NO_SLOT && begin < *installed;
+                if overlaps && !self.versions.settled[key.index()] {
+                    self.found.pairs.push((key, Pair { first: last[0], second: slot }));
+                }
+                *installed = positions[self.model.commit(writer) as usize];
             }
-            (*last, *installed) = (slot, commit);
+            *last = [slot, last[0]];
         }
     }
 }
