@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let interruption = Interruption::of("matrix")?;
-    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let mut database = interruption.opened(&address)?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;
     if database.style() == Style::Whole {
         return Err(usage(&format!(

@@ -31,6 +31,14 @@ mod sqlite;
 mod tls;
 
 use isolde_harness::{Address, Database, Failure};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Set by whoever no longer waits for a database.
+pub type Stop = Arc<AtomicBool>;
+
+/// A database, or why there is none.
+pub type Opened = Result<Box<dyn Database>, Failure>;
 
 /// A kind of database that can be driven.
 pub struct Target {
@@ -40,8 +48,9 @@ pub struct Target {
     pub title: &'static str,
     /// An address as an example.
     pub example: &'static str,
-    /// Opens the database: connects at least once, so that a wrong address shows.
-    pub open: fn(&Address) -> Result<Box<dyn Database>, Failure>,
+    /// Opens the database: connects at least once, so that a wrong address shows. Servers that
+    /// are starting end once it is to stop.
+    pub open: fn(&Address, &Stop) -> Opened,
 }
 
 /// All of them. A new one is a folder and a row.
@@ -98,7 +107,13 @@ pub fn address(text: &str) -> Result<Address, String> {
 }
 
 /// Opens the database at this address.
-pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+pub fn open(address: &Address) -> Opened {
+    open_until(address, &Stop::default())
+}
+
+/// Opens the database at this address, or fails soon after it is to stop, if that means to wait
+/// for servers of our own.
+pub fn open_until(address: &Address, stop: &Stop) -> Opened {
     let target = TARGETS.iter().find(|target| target.schemes.contains(&address.scheme.as_str()));
     let Some(target) = target else {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.schemes[0]).collect();
@@ -108,5 +123,5 @@ pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             address.scheme
         )));
     };
-    (target.open)(address)
+    (target.open)(address, stop)
 }

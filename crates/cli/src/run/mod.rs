@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.workload_of(parameters)?;
     arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
     let interruption = Interruption::of("run")?;
-    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let mut database = interruption.opened(&address)?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())
         .map_err(|message| usage(&message))?;
     arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;

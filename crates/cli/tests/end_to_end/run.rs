@@ -175,7 +175,9 @@ fn every_claim_names_levels_and_anomalies() {
     for target in isolde_drivers::TARGETS {
         let address = isolde_harness::Address::parse(target.schemes[0]).expect("a name");
         // Those that need a server say so.
-        let Ok(database) = (target.open)(&address) else { continue };
+        let Ok(database) = (target.open)(&address, &isolde_drivers::Stop::default()) else {
+            continue;
+        };
         for claim in database.claims() {
             let deviations = claim.deviations.iter().map(|deviation| &deviation.level);
             for name in claim.promises.iter().chain(deviations) {

@@ -8,8 +8,8 @@
 //! notice a second database of the same process on one file.
 
 use super::errors::failure;
-use crate::Target;
 use crate::sql::{SUPPORTED, Tables};
+use crate::{Stop, Target};
 use duckdb::{Config, Connection, Error, OptionalExt, params};
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Failure, Filter, Function, Needs,
@@ -30,7 +30,7 @@ pub(crate) const TARGET: Target = Target {
 const UPSERT_LOST: &str = "DuckDB 1.5 does not refuse a delete of a row that a concurrent \
                            transaction has changed by an upsert, and that update is lost";
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
         return Err(Failure::Refused(format!(
             "expected the path of a new file, as in {}, found a server's address",

@@ -48,7 +48,7 @@ pub(crate) const MARIADB: Target = Target {
     schemes: &["mariadb", "mysql"],
     title: "MariaDB or MySQL; a private MariaDB unless one is given",
     example: "mariadb://user:password@host:3306/database?ssl-mode=required",
-    open: |address| driver::open(&FLAVOURS[0], address),
+    open: |address, stop| driver::open(&FLAVOURS[0], address, stop),
 };
 
 /// How a Galera cluster is reached.
@@ -56,7 +56,7 @@ pub(crate) const GALERA: Target = Target {
     schemes: &["galera"],
     title: "MariaDB with Galera; a private cluster of three unless one is given",
     example: "galera://user:password@host1:3306,host2:3306/database",
-    open: |address| driver::open(&FLAVOURS[1], address),
+    open: |address, stop| driver::open(&FLAVOURS[1], address, stop),
 };
 
 /// How TiDB is reached.
@@ -64,7 +64,7 @@ pub(crate) const TIDB: Target = Target {
     schemes: &["tidb"],
     title: "TiDB",
     example: "tidb://user:password@host:4000/database?tidb_txn_mode=optimistic",
-    open: |address| driver::open(&FLAVOURS[2], address),
+    open: |address, stop| driver::open(&FLAVOURS[2], address, stop),
 };
 
 pub(super) static FLAVOURS: [Flavour; 3] = [
