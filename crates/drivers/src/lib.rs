@@ -28,11 +28,13 @@ mod simulated;
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod temporary;
 mod tls;
 
 use isolde_harness::{Address, Database, Failure};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+pub use temporary::TemporaryFolder;
 
 /// Set by whoever no longer waits for a database.
 pub type Stop = Arc<AtomicBool>;
