@@ -118,6 +118,11 @@ const REPLICAS: &[(&str, &str)] = &[
 ];
 const LOST_UPDATES: &[(&str, &str)] =
     &[("lost-update", "rows are written as they are, whatever the snapshot shows")];
+/// [MariaDB, "MariaDB Galera Cluster Known Limitations"], and Jepsen's findings of 2026 with
+/// `innodb_snapshot_isolation`, which was on.
+pub(crate) const LOST_BETWEEN_NODES: &str = "an update of another node may come between what a \
+    transaction reads and what it writes, and is lost then: MariaDB lists that among Galera's \
+    known limitations (MDEV-38977)";
 const CROSS_NODE: &[(&str, &str)] = &[
     (
         "stale-read",
@@ -132,10 +137,7 @@ const CROSS_NODE: &[(&str, &str)] = &[
         "missed-row",
         "without wsrep_sync_wait a node may read before it has applied the last commits",
     ),
-    (
-        "lost-update",
-        "locks are those of one node; certification refuses the second writer of a key only",
-    ),
+    ("lost-update", LOST_BETWEEN_NODES),
     ("lock-violation", "locks are those of one node"),
 ];
 
