@@ -96,6 +96,11 @@ pub const DEFAULT_TARGET: &str = "sqlite";
 /// typed as an argument can be seen by others, and a report must not repeat it.
 pub const PASSWORD_VARIABLE: &str = "ISOLDE_PASSWORD";
 
+/// What a server that wants a password means for its user.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const PASSWORD_HINT: &str = "a password is taken from the address, as in user:password@host, or from the \
+                             environment variable ISOLDE_PASSWORD";
+
 /// Reads an address, with the password of [`PASSWORD_VARIABLE`] if it has none. The message
 /// never repeats the text, which may have a password.
 pub fn address(text: &str) -> Result<Address, String> {

@@ -346,10 +346,14 @@ impl Connection<'_> {
                 Ok(session) => return Ok(Some(session)),
                 Err(Failure::Refused(reason)) => return Err(DriveError::Database(reason)),
                 Err(failure) if started.elapsed() > PATIENCE => {
+                    let name = &self.drive.database.endpoints()[self.endpoint].name;
+                    let reason = failure.reason();
+                    // Most reasons name the server.
+                    let to =
+                        if reason.contains(name) { String::new() } else { format!(" to {name}") };
                     return Err(DriveError::Database(format!(
-                        "cannot connect to {} any more: {}",
-                        self.drive.database.endpoints()[self.endpoint].name,
-                        failure.reason()
+                        "no connection{to} for {} s: {reason}",
+                        PATIENCE.as_secs()
                     )));
                 }
                 Err(_) if self.is_over() => return Ok(None),
