@@ -8,6 +8,7 @@
 //! notice a second database of the same process on one file.
 
 use super::errors::failure;
+use crate::profiles::LOST_IN_PLACE;
 use crate::sql::{SUPPORTED, Tables};
 use crate::{Stop, Target};
 use duckdb::{Config, Connection, Error, OptionalExt, params};
@@ -25,10 +26,6 @@ pub(crate) const TARGET: Target = Target {
     example: "duckdb:/path/to/new/file.db",
     open,
 };
-
-/// Seen of version 1.5.6; its documentation does not say so.
-const UPSERT_LOST: &str = "DuckDB 1.5 does not refuse a delete of a row that a concurrent \
-                           transaction has changed by an upsert, and that update is lost";
 
 fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
@@ -54,7 +51,7 @@ fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
         version,
         claims: vec![
             Claim::new("snapshot", &["snapshot-isolation"], SnapshotPoint::FirstRequest)
-                .deviates("snapshot-isolation", UPSERT_LOST),
+                .deviates("snapshot-isolation", LOST_IN_PLACE),
         ],
         tables: Tables::default(),
         first: Mutex::new(Some(connection)),
