@@ -39,11 +39,21 @@ pub(crate) enum Failure {
     Read(ReadError),
     /// A history could not be written.
     Write(String, WriteError),
+    /// The user did not wait for it.
+    Interrupted(String),
     /// Standard output is gone.
     Output(io::Error),
 }
 
 impl Failure {
+    /// How the program ends because of it.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Failure::Interrupted(_) => Status::Unknown,
+            _ => Status::BadInput,
+        }
+    }
+
     /// Whether the reader of standard output closed the pipe; that is no bad input.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
@@ -58,7 +68,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) => out.write_str(message),
+            Failure::Usage(message) | Failure::Interrupted(message) => out.write_str(message),
             Failure::Read(error) => error.fmt(out),
             Failure::Write(file, WriteError::Io(error))
                 if error.kind() == io::ErrorKind::AlreadyExists =>

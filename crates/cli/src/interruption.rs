@@ -2,16 +2,19 @@
 
 use crate::exit::Failure;
 use crate::say;
+use isolde_harness::{Address, Database};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Signals that end the work, and what is said if they end the program.
 pub(crate) struct Interruption {
     /// Set by the first signal.
     pub(crate) stop: Arc<AtomicBool>,
     left: Arc<Mutex<Vec<String>>>,
+    command: &'static str,
 }
 
 /// The exit status of a program that a second signal ended.
@@ -19,6 +22,10 @@ const INTERRUPTED: i32 = 130;
 
 /// Between two looks whether a signal came.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a database that is being opened may take to give up. What it leaves behind then is
+/// removed by whoever watches over it, as after any other end of the program.
+const GIVING_UP: Duration = Duration::from_secs(5);
 
 impl Interruption {
     /// Waits for signals from now on, for the command of this name.
@@ -28,7 +35,8 @@ impl Interruption {
             signal_hook::flag::register(signal, Arc::clone(&came))?;
         }
         let (stop, left) = (Arc::default(), Arc::default());
-        let interruption = Interruption { stop: Arc::clone(&stop), left: Arc::clone(&left) };
+        let interruption =
+            Interruption { stop: Arc::clone(&stop), left: Arc::clone(&left), command };
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || wait(command, &came, &stop, &left))?;
@@ -38,6 +46,40 @@ impl Interruption {
     /// Whether the work is to end.
     pub(crate) fn is_wanted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Opens a database. A signal ends that too: starting servers, or waiting for the answer of
+    /// one that is far away, takes time.
+    pub(crate) fn opened(&self, address: &Address) -> Result<Box<dyn Database>, Failure> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (address, stop) = (address.clone(), Arc::clone(&self.stop));
+        let name = address.to_string();
+        std::thread::Builder::new().name("opening".to_owned()).spawn(move || {
+            // If nobody waits any more, the database is closed here.
+            let _ = sender.send(isolde_drivers::open_until(&address, &stop));
+        })?;
+        let mut given_up: Option<Instant> = None;
+        loop {
+            if self.is_wanted() && given_up.is_none() {
+                given_up = Some(Instant::now() + GIVING_UP);
+            }
+            match receiver.recv_timeout(LOOK) {
+                Ok(opened) if given_up.is_none() && !self.is_wanted() => {
+                    return opened
+                        .map_err(|error| Failure::Usage(format!("{}: {error}", self.command)));
+                }
+                Err(RecvTimeoutError::Timeout)
+                    if given_up.is_none_or(|limit| Instant::now() < limit) => {}
+                // Dropped here if it was opened all the same, with servers of our own.
+                _ => {
+                    return Err(Failure::Interrupted(format!(
+                        "{}: interrupted by a signal while {name} was being opened: nothing was \
+                         done",
+                        self.command
+                    )));
+                }
+            }
+        }
     }
 
     /// Takes note of what is there if the program ends at once, in place of what was noted

@@ -164,7 +164,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_broken_pipe() => Status::Satisfied.into(),
         Err(failure) => {
             say(&format!("isolde: {failure}"));
-            Status::BadInput.into()
+            failure.status().into()
         }
     }
 }

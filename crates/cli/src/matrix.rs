@@ -9,7 +9,7 @@ use crate::run::prefix;
 use crate::{check, out, say};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
-use isolde_drivers::DEFAULT_TARGET;
+use isolde_drivers::{DEFAULT_TARGET, TemporaryFolder};
 use isolde_harness::matrix::{
     self, Happened, Pace, Servers, StepOutcome, TEMPLATES, Template, Trial,
 };
@@ -19,7 +19,6 @@ use isolde_history::format::{self, ReadOptions};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of `isolde matrix`.
 #[derive(clap::Args)]
@@ -77,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let interruption = Interruption::of("matrix")?;
-    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let mut database = interruption.opened(&address)?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;
     if database.style() == Style::Whole {
         return Err(usage(&format!(
@@ -93,20 +92,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     requests.sort_unstable();
     requests.dedup();
     let prepared = database.prepare(&Needs { prefix: prefix(), requests });
-    interruption.leaves(remains(database.as_ref()).into_iter().chain(folder.remains()));
+    interruption.leaves(remains(database.as_ref()));
     let filled = prepared.map_err(|failure| usage(&failure.to_string())).and_then(|()| {
         let filling = Filling {
             database: database.as_ref(),
             templates: &templates,
             servers,
-            folder: &folder.path,
+            folder: folder.path(),
             interruption: &interruption,
         };
         filling.rows(&claims)
     });
     let ended_by = filled.as_ref().err().map(ToString::to_string);
     let ended_by = clean_up_after(database.as_mut(), ended_by);
-    interruption.leaves(folder.remains());
+    interruption.leaves([]);
     let isolations = match (filled, &ended_by) {
         (Err(_), Some(message)) => return Err(Failure::Usage(message.clone())),
         (filled, _) => filled?,
@@ -124,8 +123,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         MatrixFormat::Markdown => matrix.to_markdown(),
         MatrixFormat::Json => isolde_report::to_json(&matrix) + "\n",
     })?;
-    if interruption.is_wanted() {
-        say("isolde: matrix: interrupted by a signal: what was not tried by then is not decided");
+    let (tried, all) = matrix.tried();
+    if interruption.is_wanted() && tried < all {
+        say(&format!(
+            "isolde: matrix: interrupted by a signal, after {tried} of {all} anomalies: what was \
+             not tried by then is not decided"
+        ));
     }
     match (matrix.status(), ended_by) {
         (Status::Violated, Some(message)) => {
@@ -158,43 +161,28 @@ fn claims(database: &dyn Database, wanted: &[String]) -> Result<Vec<Claim>, Fail
     wanted.iter().map(|name| claim(name).map_err(|message| usage(&message))).collect()
 }
 
-/// Where the histories lie; removed in the end unless the user named it.
-struct Folder {
-    path: PathBuf,
-    is_temporary: bool,
+/// Where the histories lie.
+enum Folder {
+    Named(PathBuf),
+    Temporary(TemporaryFolder),
 }
 
 impl Folder {
     fn create(wanted: Option<&Path>) -> Result<Folder, Failure> {
-        let path = wanted.map_or_else(
-            || {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let name = format!("isolde-matrix-{}-{:x}", std::process::id(), now.as_nanos());
-                std::env::temp_dir().join(name)
-            },
-            Path::to_owned,
-        );
-        std::fs::create_dir(&path).map_err(|error| {
+        let Some(path) = wanted else {
+            let folder = TemporaryFolder::new("matrix");
+            return folder.map(Folder::Temporary).map_err(|error| usage(&error.to_string()));
+        };
+        std::fs::create_dir(path).map_err(|error| {
             usage(&format!("cannot create the folder {}: {error}", path.display()))
         })?;
-        Ok(Folder { path, is_temporary: wanted.is_none() })
+        Ok(Folder::Named(path.to_owned()))
     }
 
-    /// What is said of it by a program that ends at once.
-    fn remains(&self) -> Option<String> {
-        let path = self.path.display().to_string();
-        let text = format!(
-            "histories are left behind, remove them with: rm -r {}",
-            check::for_a_shell(&path)
-        );
-        self.is_temporary.then_some(text)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
+    fn path(&self) -> &Path {
+        match self {
+            Folder::Named(path) => path,
+            Folder::Temporary(folder) => folder.path(),
         }
     }
 }
@@ -265,10 +253,11 @@ impl Filling<'_> {
         for claim in claims {
             let mut anomalies = Vec::new();
             for template in self.templates {
+                let path = self.history(claim, template);
                 let attempt = |pace| {
                     let key = first_key;
                     first_key += Template::KEYS;
-                    self.attempt(claim, template, key, pace)
+                    self.attempt(claim, template, key, (pace, &path))
                 };
                 anomalies.push(settled(attempt)?);
             }
@@ -278,13 +267,26 @@ impl Filling<'_> {
         Ok(rows)
     }
 
+    /// Where the history of an anomaly will lie: what is asked for twice has two.
+    fn history(&self, claim: &Claim, template: &Template) -> PathBuf {
+        let name = format!("{}-{}", claim.isolation, template.name);
+        let mut path = self.folder.join(format!("{name}.log"));
+        for number in 2.. {
+            if !path.exists() {
+                break;
+            }
+            path = self.folder.join(format!("{name}-{number}.log"));
+        }
+        path
+    }
+
     /// Tries an anomaly on keys that nobody has used yet.
     fn attempt(
         &self,
         claim: &Claim,
         template: &'static Template,
         first_key: u64,
-        pace: Pace,
+        (pace, path): (Pace, &Path),
     ) -> Result<Cell, Failure> {
         let mut cell = Cell::new(template);
         if !template.requests().iter().all(|&kind| self.database.supports(kind)) {
@@ -294,12 +296,11 @@ impl Filling<'_> {
             cell.result = CellResult::Unknown;
             return Ok(cell);
         }
-        let path = self.folder.join(format!("{}-{}.log", claim.isolation, template.name));
         if pace == Pace::Brisk {
             // The history of the attempt before. What cannot be removed cannot be created.
-            let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(path);
         }
-        let log = Log::create(&path)
+        let log = Log::create(path)
             .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
         let trial = Trial { first_key, servers: self.servers, pace };
         let outcomes = matrix::run(self.database, claim, template, trial, &log)
@@ -307,7 +308,7 @@ impl Filling<'_> {
         cell.describe(&outcomes);
         cell.is_timeout = cell.aborted.iter().any(|reason| self.database.is_timeout(reason));
         let level = check::parse_level(template.forbidden_by).map_err(|error| usage(&error))?;
-        cell.judge(&path, level)?;
+        cell.judge(path, level)?;
         if cell.result == CellResult::Possible {
             cell.compare(claim, level);
         }
@@ -446,6 +447,15 @@ impl Matrix {
         } else {
             Status::Satisfied
         }
+    }
+
+    /// How many anomalies were tried, which shows in their steps, and how many can be.
+    fn tried(&self) -> (usize, usize) {
+        let cells = self.isolations.iter().flat_map(|row| &row.anomalies);
+        let possible = cells.filter(|cell| cell.result != CellResult::NotApplicable);
+        possible.fold((0, 0), |(tried, all), cell| {
+            (tried + usize::from(!cell.steps.is_empty()), all + 1)
+        })
     }
 
     fn head(&self) -> Vec<&'static str> {

@@ -28,9 +28,19 @@ mod simulated;
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod temporary;
 mod tls;
 
 use isolde_harness::{Address, Database, Failure};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+pub use temporary::TemporaryFolder;
+
+/// Set by whoever no longer waits for a database.
+pub type Stop = Arc<AtomicBool>;
+
+/// A database, or why there is none.
+pub type Opened = Result<Box<dyn Database>, Failure>;
 
 /// A kind of database that can be driven.
 pub struct Target {
@@ -40,8 +50,9 @@ pub struct Target {
     pub title: &'static str,
     /// An address as an example.
     pub example: &'static str,
-    /// Opens the database: connects at least once, so that a wrong address shows.
-    pub open: fn(&Address) -> Result<Box<dyn Database>, Failure>,
+    /// Opens the database: connects at least once, so that a wrong address shows. Servers that
+    /// are starting end once it is to stop.
+    pub open: fn(&Address, &Stop) -> Opened,
 }
 
 /// All of them. A new one is a folder and a row.
@@ -85,6 +96,11 @@ pub const DEFAULT_TARGET: &str = "sqlite";
 /// typed as an argument can be seen by others, and a report must not repeat it.
 pub const PASSWORD_VARIABLE: &str = "ISOLDE_PASSWORD";
 
+/// What a server that wants a password means for its user.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const PASSWORD_HINT: &str = "a password is taken from the address, as in user:password@host, or from the \
+                             environment variable ISOLDE_PASSWORD";
+
 /// Reads an address, with the password of [`PASSWORD_VARIABLE`] if it has none. The message
 /// never repeats the text, which may have a password.
 pub fn address(text: &str) -> Result<Address, String> {
@@ -98,7 +114,13 @@ pub fn address(text: &str) -> Result<Address, String> {
 }
 
 /// Opens the database at this address.
-pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+pub fn open(address: &Address) -> Opened {
+    open_until(address, &Stop::default())
+}
+
+/// Opens the database at this address, or fails soon after it is to stop, if that means to wait
+/// for servers of our own.
+pub fn open_until(address: &Address, stop: &Stop) -> Opened {
     let target = TARGETS.iter().find(|target| target.schemes.contains(&address.scheme.as_str()));
     let Some(target) = target else {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.schemes[0]).collect();
@@ -108,5 +130,5 @@ pub fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
             address.scheme
         )));
     };
-    (target.open)(address)
+    (target.open)(address, stop)
 }

@@ -28,15 +28,35 @@ pub struct Drive<'a> {
     pub workload: &'a Workload,
     /// Where it is recorded.
     pub log: &'a Log,
-    /// Ends the run after this long, however many transactions were committed; then
-    /// their number does not end it.
-    pub duration: Option<Duration>,
+    /// What ends the run in its time.
+    pub extent: Extent,
     /// Ends the run soon after it is set.
     pub stop: &'a AtomicBool,
     /// Counts as the run goes.
     pub progress: &'a Progress,
     /// What the database tells beside its answers.
     pub evidence: Option<Mutex<Box<dyn Evidence>>>,
+}
+
+/// How much of a workload is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// As many transactions as its parameters say.
+    Counted,
+    /// This long, however many transactions are committed.
+    Lasting(Duration),
+    /// As many as its parameters say, but no longer than this.
+    CountedWithin(Duration),
+}
+
+impl Extent {
+    /// How long it takes at most.
+    fn limit(self) -> Option<Duration> {
+        match self {
+            Extent::Counted => None,
+            Extent::Lasting(limit) | Extent::CountedWithin(limit) => Some(limit),
+        }
+    }
 }
 
 /// How many transactions ended how, so far.
@@ -167,7 +187,7 @@ impl Drive<'_> {
     /// When the run is over for some time and clients still wait, their sessions are
     /// given up: an answer that never comes must not keep what was recorded.
     fn end_waiting(&self, started: Instant, failed: &Failed, done: &Receiver<()>) {
-        let deadline = self.duration.map(|duration| started + duration);
+        let deadline = self.extent.limit().map(|limit| started + limit);
         let mut over_since = None;
         while let Err(RecvTimeoutError::Timeout) = done.recv_timeout(PAUSE) {
             let now = Instant::now();
@@ -230,10 +250,13 @@ impl Drive<'_> {
             drive: self,
             endpoint,
             client: self.workload.client(number, endpoints[endpoint].access),
-            left: if self.duration.is_some() { u64::MAX } else { u64::from(share) },
+            left: match self.extent {
+                Extent::Lasting(_) => u64::MAX,
+                Extent::Counted | Extent::CountedWithin(_) => u64::from(share),
+            },
             refused: 0,
             slowness: 1 + number % 4,
-            deadline: self.duration.map(|duration| started + duration),
+            deadline: self.extent.limit().map(|limit| started + limit),
             failed,
         }
     }
@@ -323,10 +346,14 @@ impl Connection<'_> {
                 Ok(session) => return Ok(Some(session)),
                 Err(Failure::Refused(reason)) => return Err(DriveError::Database(reason)),
                 Err(failure) if started.elapsed() > PATIENCE => {
+                    let name = &self.drive.database.endpoints()[self.endpoint].name;
+                    let reason = failure.reason();
+                    // Most reasons name the server.
+                    let to =
+                        if reason.contains(name) { String::new() } else { format!(" to {name}") };
                     return Err(DriveError::Database(format!(
-                        "cannot connect to {} any more: {}",
-                        self.drive.database.endpoints()[self.endpoint].name,
-                        failure.reason()
+                        "no connection{to} for {} s: {reason}",
+                        PATIENCE.as_secs()
                     )));
                 }
                 Err(_) if self.is_over() => return Ok(None),

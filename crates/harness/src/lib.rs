@@ -47,7 +47,7 @@ pub use database::{
     Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Past, Session,
     SnapshotPoint, Style, clean_up_after, remains,
 };
-pub use drive::{Counts, Drive, DriveError, Progress};
+pub use drive::{Counts, Drive, DriveError, Extent, Progress};
 pub use evidence::{Evidence, Installed, Numbered, Told, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use isolde_history::Snapshot;

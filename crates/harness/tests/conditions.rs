@@ -3,8 +3,8 @@
 
 use isolde::{Level, Limits, Verdict, check};
 use isolde_harness::{
-    Access, Answer, Bug, Database, Drive, Filter, Isolation, Log, Needs, Parameters, Progress,
-    Request, RequestKind, SessionLog, Simulated, Workload, preset,
+    Access, Answer, Bug, Database, Drive, Extent, Filter, Isolation, Log, Needs, Parameters,
+    Progress, Request, RequestKind, SessionLog, Simulated, Workload, preset,
 };
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{History, Index, Interval};
@@ -31,7 +31,7 @@ fn recorded(mut database: Simulated, workload: &str, transactions: u32) -> Histo
         claim: &claim,
         workload: &workload,
         log: &log,
-        duration: None,
+        extent: Extent::Counted,
         stop: &AtomicBool::new(false),
         progress: &Progress::default(),
         evidence: Some(Mutex::new(evidence)),

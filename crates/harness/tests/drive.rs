@@ -2,8 +2,8 @@
 
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_harness::{
-    Access, Answer, Claim, Database, Drive, DriveError, Endpoint, Failure, Log, Needs, Parameters,
-    Progress, Request, RequestKind, Session, SnapshotPoint, Style, Workload, preset,
+    Access, Answer, Claim, Database, Drive, DriveError, Endpoint, Extent, Failure, Log, Needs,
+    Parameters, Progress, Request, RequestKind, Session, SnapshotPoint, Style, Workload, preset,
 };
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{History, Index, Outcome};
@@ -179,7 +179,7 @@ struct Driven {
     counts: (u64, u64, u64),
 }
 
-fn driven(name: &str, fault: Fault, style: Style, duration: Option<Duration>) -> Driven {
+fn driven(name: &str, fault: Fault, style: Style, extent: Extent) -> Driven {
     let parameters = Parameters { sessions: 3, transactions: 300, ..mini() };
     let workload = Workload::new(parameters, None).expect("a workload");
     let claims = vec![Claim::new("serial", &["strict-serializable"], SnapshotPoint::Begin)];
@@ -198,7 +198,7 @@ fn driven(name: &str, fault: Fault, style: Style, duration: Option<Duration>) ->
         claim: &database.claims[0],
         workload: &workload,
         log: &log,
-        duration,
+        extent,
         stop: &AtomicBool::new(false),
         progress: &progress,
         evidence: None,
@@ -229,7 +229,7 @@ fn outcomes(history: &History) -> (u64, u64, u64) {
 #[test]
 fn a_run_commits_what_it_was_asked_for_and_records_all_of_it() {
     for style in [Style::Interactive, Style::Whole] {
-        let driven = driven(&format!("good-{style:?}"), Fault::Nothing, style, None);
+        let driven = driven(&format!("good-{style:?}"), Fault::Nothing, style, Extent::Counted);
         driven.result.expect("nothing fails");
         assert_eq!(outcomes(&driven.history), driven.counts);
         assert_eq!((driven.counts.0, driven.counts.2), (300, 0));
@@ -242,7 +242,8 @@ fn a_run_commits_what_it_was_asked_for_and_records_all_of_it() {
 #[test]
 fn a_lost_answer_is_unknown_and_ends_its_session() {
     for style in [Style::Interactive, Style::Whole] {
-        let driven = driven(&format!("lost-{style:?}"), Fault::LostAnswers(20), style, None);
+        let driven =
+            driven(&format!("lost-{style:?}"), Fault::LostAnswers(20), style, Extent::Counted);
         driven.result.expect("clients go on");
         assert_eq!(outcomes(&driven.history), driven.counts);
         assert_eq!(driven.counts.0, 300);
@@ -254,7 +255,7 @@ fn a_lost_answer_is_unknown_and_ends_its_session() {
 
 #[test]
 fn a_broken_connection_before_the_commit_aborts_and_ends_its_session() {
-    let driven = driven("broken", Fault::LostConnections(20), Style::Interactive, None);
+    let driven = driven("broken", Fault::LostConnections(20), Style::Interactive, Extent::Counted);
     driven.result.expect("clients go on");
     assert_eq!(outcomes(&driven.history), driven.counts);
     assert_eq!((driven.counts.0, driven.counts.2), (300, 0));
@@ -268,7 +269,7 @@ fn what_was_recorded_before_a_refusal_is_kept() {
         ("refused", Fault::Refusal(50), "no space"),
         ("gone", Fault::Gone(50), "the server is gone"),
     ] {
-        let driven = driven(name, fault, Style::Interactive, None);
+        let driven = driven(name, fault, Style::Interactive, Extent::Counted);
         let error = driven.result.expect_err("the run ends early");
         assert_eq!(error.to_string(), message);
         assert_eq!(driven.counts.0, 49);
@@ -280,7 +281,7 @@ fn what_was_recorded_before_a_refusal_is_kept() {
 
 #[test]
 fn sessions_on_an_endpoint_that_only_reads_do_not_write() {
-    let driven = driven("endpoints", Fault::Nothing, Style::Interactive, None);
+    let driven = driven("endpoints", Fault::Nothing, Style::Interactive, Extent::Counted);
     let history = &driven.history;
     for session in history.sessions() {
         let is_second = history.datum(history.endpoint(session)).to_string() == "two";
@@ -292,9 +293,19 @@ fn sessions_on_an_endpoint_that_only_reads_do_not_write() {
 
 #[test]
 fn a_duration_ends_a_run_whatever_was_committed() {
-    let short = Some(Duration::from_millis(60));
+    let short = Extent::Lasting(Duration::from_millis(60));
     let driven = driven("duration", Fault::Nothing, Style::Interactive, short);
     driven.result.expect("nothing fails");
     assert_eq!(outcomes(&driven.history), driven.counts);
     assert!(is_strict_serializable(&driven.history));
+}
+
+#[test]
+fn a_limit_ends_a_run_before_its_number_does_and_the_number_before_the_limit() {
+    let within = |limit| {
+        let extent = Extent::CountedWithin(limit);
+        driven("within", Fault::Nothing, Style::Interactive, extent).counts.0
+    };
+    assert_eq!(within(Duration::ZERO), 0);
+    assert_eq!(within(Duration::from_hours(1)), 300);
 }

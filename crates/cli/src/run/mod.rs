@@ -19,7 +19,7 @@ use crate::{check, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
-use isolde_harness::{Claim, Database, Parameters, Workload};
+use isolde_harness::{Claim, Database, Extent, Parameters, Workload};
 use outcome::Outcome;
 pub(crate) use record::prefix;
 use record::{Recorded, Recording};
@@ -99,6 +99,10 @@ impl Arguments {
 /// enough keys that clients meet.
 const DEFAULT_PRESET: &str = "MTC";
 
+/// A round of `--until-violation` that could last only this long is not begun: it might commit
+/// nothing, and the ones before it would be forgotten.
+const ROUND_MIN: Duration = Duration::from_millis(250);
+
 fn after_help() -> String {
     let mut text = String::from("Databases:\n");
     for target in TARGETS {
@@ -117,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.workload_of(parameters)?;
     arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
     let interruption = Interruption::of("run")?;
-    let mut database = isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+    let mut database = interruption.opened(&address)?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())
         .map_err(|message| usage(&message))?;
     arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
@@ -261,20 +265,31 @@ impl Run<'_> {
         folder: &Path,
     ) -> Result<Outcome, Failure> {
         let started = Instant::now();
-        let overall = self.arguments.duration.filter(|_| self.arguments.until_violation);
+        // What is left in the end is too short for another round.
+        let is_late = || {
+            let overall = self.arguments.duration.filter(|_| self.arguments.until_violation);
+            overall.is_some_and(|duration| started.elapsed() + ROUND_MIN >= duration)
+        };
         let mut rounds = 1;
         loop {
-            let recorded = self.record(database, parameters, folder);
+            let recorded = self.record(database, parameters, (folder, started.elapsed()));
             let recorded = recorded.inspect_err(|_| self.forget(folder))?;
             let is_over = !self.arguments.until_violation
                 || recorded.ended_by.is_some()
                 || self.interruption.is_wanted()
-                || overall.is_some_and(|duration| started.elapsed() >= duration);
-            let outcome = Outcome::of(self, database, parameters, recorded, rounds, is_over)?;
+                || is_late();
+            let judged = |database: &dyn Database, is_last| {
+                Outcome::of(self, database, parameters, recorded.clone(), rounds, is_last)
+            };
+            let outcome = judged(database, is_over)?;
             // A signal may have come while it was checked.
             let is_over = is_over || self.interruption.is_wanted();
             if is_over || outcome.status() == Status::Violated {
                 return Ok(outcome);
+            }
+            // So may the end of the time: all levels are told of the last round.
+            if is_late() {
+                return judged(database, true);
             }
             std::fs::remove_file(&outcome.history)
                 .map_err(|error| Failure::Write(outcome.history.clone(), error.into()))?;
@@ -287,7 +302,7 @@ impl Run<'_> {
         &self,
         database: &mut dyn Database,
         parameters: Parameters,
-        folder: &Path,
+        (folder, elapsed): (&Path, Duration),
     ) -> Result<Recorded, Failure> {
         let workload = self.arguments.workload_of(parameters)?;
         let recording = Recording {
@@ -296,7 +311,13 @@ impl Run<'_> {
             workload: &workload,
             history: folder.join(HISTORY_FILE),
             faults: self.arguments.faults.plan(parameters.seed),
-            duration: self.arguments.duration.filter(|_| !self.arguments.until_violation),
+            extent: match self.arguments.duration {
+                None => Extent::Counted,
+                Some(all) if self.arguments.until_violation => {
+                    Extent::CountedWithin(all.saturating_sub(elapsed))
+                }
+                Some(duration) => Extent::Lasting(duration),
+            },
             interruption: &self.interruption,
             quiet: self.arguments.quiet,
             white_box: self.arguments.white_box,

@@ -7,7 +7,7 @@ use crate::interruption::Interruption;
 use crate::say;
 use isolde::Level;
 use isolde_harness::{
-    Claim, Counts, Database, Drive, DriveError, FaultPlan, Happened, Log, Needs, Progress,
+    Claim, Counts, Database, Drive, DriveError, Extent, FaultPlan, Happened, Log, Needs, Progress,
     VersionCounts, Workload, clean_up_after, remains,
 };
 use std::io::{IsTerminal, Write};
@@ -24,7 +24,7 @@ pub(super) struct Recording<'a> {
     pub(super) workload: &'a Workload,
     pub(super) history: PathBuf,
     pub(super) faults: Option<FaultPlan>,
-    pub(super) duration: Option<Duration>,
+    pub(super) extent: Extent,
     pub(super) interruption: &'a Interruption,
     pub(super) quiet: bool,
     /// Whether the database is asked for the order of its versions.
@@ -32,6 +32,7 @@ pub(super) struct Recording<'a> {
 }
 
 /// What came of it.
+#[derive(Clone)]
 pub(super) struct Recorded {
     pub(super) history: PathBuf,
     pub(super) counts: Counts,
@@ -85,7 +86,7 @@ impl Recording<'_> {
             claim: self.claim,
             workload: self.workload,
             log: &log,
-            duration: self.duration,
+            extent: self.extent,
             stop: &self.interruption.stop,
             progress: &progress,
             evidence,

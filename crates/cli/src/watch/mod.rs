@@ -380,8 +380,7 @@ impl Watch<'_> {
         }
         let asked = self.asked_profile()?;
         arguments.faults.refuse_address(&address).map_err(|message| usage(&message))?;
-        let mut database =
-            isolde_drivers::open(&address).map_err(|error| usage(&error.to_string()))?;
+        let mut database = self.interruption.opened(&address)?;
         let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())
             .map_err(|message| usage(&message))?;
         let profile = match asked {

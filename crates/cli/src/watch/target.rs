@@ -4,7 +4,7 @@ use super::fence::Fence;
 use super::tap::Tap;
 use crate::exit::Failure;
 use crate::run::prefix;
-use isolde_harness::{Claim, Database, Drive, FaultPlan, Log, Needs, Progress, Workload};
+use isolde_harness::{Claim, Database, Drive, Extent, FaultPlan, Log, Needs, Progress, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ impl Driving<'_> {
             claim: self.claim,
             workload: self.workload,
             log,
-            duration: self.duration.or(endless),
+            extent: self.duration.or(endless).map_or(Extent::Counted, Extent::Lasting),
             stop: self.stop,
             progress: &progress,
             evidence: None,

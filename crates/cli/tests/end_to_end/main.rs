@@ -9,6 +9,8 @@ mod given_orders;
 mod input;
 #[path = "../../../drivers/tests/install/mod.rs"]
 mod install;
+#[cfg(unix)]
+mod interruption;
 mod key_value;
 mod matrix;
 #[cfg(target_os = "linux")]

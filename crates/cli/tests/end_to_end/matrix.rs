@@ -65,6 +65,19 @@ fn a_phantom_breaks_a_promise() {
     assert_eq!(without.status, 0);
 }
 
+/// The second history was refused, because there was one of its name.
+#[test]
+fn what_is_asked_for_twice_is_tried_twice() {
+    let folder = Folder::with(&[]);
+    let matrix = folder.isolde(
+        "matrix sim --isolation causal --isolation causal --only G1a --only G1a --output kept",
+    );
+    assert_eq!((matrix.status, matrix.stderr.as_str()), (0, ""));
+    assert_eq!(matrix.stdout.matches("causal  ✓    ✓\n").count(), 2, "{}", matrix.stdout);
+    let kept = std::fs::read_dir(folder.path("kept")).expect("a folder");
+    assert_eq!(kept.count(), 4);
+}
+
 #[test]
 fn what_cannot_be_stepped_or_is_not_there_is_refused() {
     let folder = Folder::with(&[]);

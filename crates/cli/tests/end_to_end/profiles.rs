@@ -33,7 +33,9 @@ fn every_setting_that_is_claimed_has_a_profile() {
     for target in isolde_drivers::TARGETS {
         let address = isolde_harness::Address::parse(target.schemes[0]).expect("a name");
         // Those that need a server say so.
-        let Ok(database) = (target.open)(&address) else { continue };
+        let Ok(database) = (target.open)(&address, &isolde_drivers::Stop::default()) else {
+            continue;
+        };
         for claim in database.claims() {
             let found = profile(target.schemes[0], &claim.isolation);
             assert!(found.is_some(), "{} {}", target.schemes[0], claim.isolation);

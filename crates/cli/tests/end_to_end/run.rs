@@ -107,12 +107,30 @@ fn json_is_what_run_json_has() {
 #[test]
 fn a_search_for_violations_ends_in_time() {
     let folder = Folder::with(&[]);
-    let run = folder.isolde(&format!(
-        "run {SHORT} --until-violation --duration 300ms --output out --format json"
-    ));
+    let run = folder
+        .isolde(&format!("run {SHORT} --until-violation --duration 2s --output out --format json"));
     let json: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let rounds = json["rounds"].as_u64().expect("a number");
     assert_eq!((run.status, json["seed"].as_u64()), (0, Some(rounds)));
+}
+
+/// The time was looked at between rounds alone.
+#[test]
+fn a_round_of_a_search_ends_when_the_time_is_up() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde(
+        "run sim://serializable --transactions 100000000 --sessions 2 --until-violation --duration 1s \
+         --output out --format json",
+    );
+    let json: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(
+        (run.status, json["rounds"].as_u64(), &json["ended_by"]),
+        (0, Some(1), &Value::Null)
+    );
+    let committed = json["committed"].as_u64().expect("a number");
+    assert!(committed > 0 && committed < 100_000_000, "{committed}");
+    // All levels are told of the last round.
+    assert!(json["report"]["levels"]["causal"].is_object(), "{json}");
 }
 
 #[test]
@@ -175,7 +193,9 @@ fn every_claim_names_levels_and_anomalies() {
     for target in isolde_drivers::TARGETS {
         let address = isolde_harness::Address::parse(target.schemes[0]).expect("a name");
         // Those that need a server say so.
-        let Ok(database) = (target.open)(&address) else { continue };
+        let Ok(database) = (target.open)(&address, &isolde_drivers::Stop::default()) else {
+            continue;
+        };
         for claim in database.claims() {
             let deviations = claim.deviations.iter().map(|deviation| &deviation.level);
             for name in claim.promises.iter().chain(deviations) {

@@ -8,8 +8,9 @@
 //! notice a second database of the same process on one file.
 
 use super::errors::failure;
-use crate::Target;
+use crate::profiles::LOST_IN_PLACE;
 use crate::sql::{SUPPORTED, Tables};
+use crate::{Stop, Target};
 use duckdb::{Config, Connection, Error, OptionalExt, params};
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Failure, Filter, Function, Needs,
@@ -26,11 +27,7 @@ pub(crate) const TARGET: Target = Target {
     open,
 };
 
-/// Seen of version 1.5.6; its documentation does not say so.
-const UPSERT_LOST: &str = "DuckDB 1.5 does not refuse a delete of a row that a concurrent \
-                           transaction has changed by an upsert, and that update is lost";
-
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
         return Err(Failure::Refused(format!(
             "expected the path of a new file, as in {}, found a server's address",
@@ -54,7 +51,7 @@ fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
         version,
         claims: vec![
             Claim::new("snapshot", &["snapshot-isolation"], SnapshotPoint::FirstRequest)
-                .deviates("snapshot-isolation", UPSERT_LOST),
+                .deviates("snapshot-isolation", LOST_IN_PLACE),
         ],
         tables: Tables::default(),
         first: Mutex::new(Some(connection)),

@@ -2,6 +2,7 @@
 
 use super::session::EmbeddedSession;
 use super::{Store, unusable};
+use crate::Stop;
 use crate::managed::Home;
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
@@ -26,7 +27,7 @@ impl Embedded {
     /// A store of this kind at the place that the address names, which must not exist, or
     /// among the temporary files.
     pub(super) fn open(
-        address: &Address,
+        (address, stop): (&Address, &Stop),
         (name, version): (&'static str, &'static str),
         claim: Claim,
         store: fn(&Path) -> Result<Arc<dyn Store>, Failure>,
@@ -38,8 +39,11 @@ impl Embedded {
             )));
         }
         // A run that is killed cannot remove it, but whoever watches over servers does.
-        let home =
-            if address.path.is_empty() { Some(Home::new(&address.scheme, &[])?) } else { None };
+        let home = if address.path.is_empty() {
+            Some(Home::new(&address.scheme, &[], stop)?)
+        } else {
+            None
+        };
         let path = match &home {
             Some(home) => home.path().join("store"),
             None => PathBuf::from(&address.path),

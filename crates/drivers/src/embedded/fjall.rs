@@ -3,7 +3,7 @@
 
 use super::database::Embedded;
 use super::{Pairs, Store, Transaction, unusable};
-use crate::Target;
+use crate::{Stop, Target};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, Readable,
     Snapshot,
@@ -20,9 +20,9 @@ pub(crate) const TARGET: Target = Target {
     open,
 };
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     let claim = Claim::new("serializable", &["serializable"], SnapshotPoint::Begin);
-    Embedded::open(address, ("fjall", "3.1"), claim, store)
+    Embedded::open((address, stop), ("fjall", "3.1"), claim, store)
 }
 
 fn store(path: &Path) -> Result<Arc<dyn Store>, Failure> {

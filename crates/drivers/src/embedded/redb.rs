@@ -5,7 +5,7 @@
 
 use super::database::Embedded;
 use super::{Pairs, Store, Transaction, unusable};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{Access, Address, Claim, Database, Failure, SnapshotPoint};
 use redb::{
     Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
@@ -23,9 +23,9 @@ pub(crate) const TARGET: Target = Target {
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("isolde");
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     let claim = Claim::new("serializable", &["strict-serializable"], SnapshotPoint::Begin);
-    Embedded::open(address, ("redb", "4.4"), claim, store)
+    Embedded::open((address, stop), ("redb", "4.4"), claim, store)
 }
 
 fn store(path: &Path) -> Result<Arc<dyn Store>, Failure> {

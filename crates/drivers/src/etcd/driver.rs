@@ -17,7 +17,7 @@ use super::whole::WholeSession;
 use crate::base64::encoded;
 use crate::http::Connection;
 use crate::network::{self, Encryption, Server};
-use crate::{Target, managed};
+use crate::{Stop, Target, managed};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
@@ -37,9 +37,9 @@ const DEFAULT_PORT: u16 = 2379;
 pub(super) const LINEARIZABLE: &str = "linearizable-reads";
 pub(super) const SERIALIZABLE: &str = "serializable-reads";
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     if address.is_bare && address.scheme == "etcd" {
-        managed::etcd::open()
+        managed::etcd::open(stop)
     } else {
         open_at(address)
     }

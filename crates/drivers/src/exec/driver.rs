@@ -2,7 +2,7 @@
 
 use super::message::{self, NAMES};
 use super::process::{Group, Process, Silence};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Failure, Needs, Request, RequestKind,
     Session, SnapshotPoint, Style,
@@ -18,7 +18,7 @@ pub(crate) const TARGET: Target = Target {
     open,
 };
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     let mut process = Process::start(&address.path)?;
     let hello = asked(&mut process, &json!({ "do": "hello", "protocol": 1 }), Meant::Nothing)
         .map_err(|failure| refused(&failure))?;

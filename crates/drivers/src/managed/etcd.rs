@@ -2,7 +2,7 @@
 
 use super::server::{Home, Server, free_ports, program};
 use super::{Managed, Servers};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
 use std::time::Duration;
@@ -19,22 +19,22 @@ pub(crate) const CLUSTER: Target = Target {
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Starts a server and opens it.
-pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
-    serve(1)
+pub(crate) fn open(stop: &Stop) -> Result<Box<dyn Database>, Failure> {
+    serve(1, stop)
 }
 
-fn open_cluster(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open_cluster(address: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address.is_bare {
         return Err(Failure::Refused(
             "expected etcd+cluster alone; servers that exist are etcd://host:2379,host:2379"
                 .to_owned(),
         ));
     }
-    serve(3)
+    serve(3, stop)
 }
 
-fn serve(count: usize) -> Result<Box<dyn Database>, Failure> {
-    let home = Home::new("etcd", &["etcd"])?;
+fn serve(count: usize, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
+    let home = Home::new("etcd", &["etcd"], stop)?;
     let ports = free_ports(2 * count)?;
     let (clients, peers) = ports.split_at(count);
     let name = |place: usize| format!("etcd{}", place + 1);

@@ -7,6 +7,7 @@
 use super::mariadb::{LIMIT, address, create, serve};
 use super::server::{Home, Server, free_ports};
 use super::{Managed, Servers};
+use crate::Stop;
 use isolde_harness::{Database, Failure};
 use std::ops::Range;
 use std::path::Path;
@@ -29,7 +30,7 @@ struct Ports {
 }
 
 /// Starts three servers and opens them.
-pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
+pub(crate) fn open(stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     let provider =
         PROVIDERS.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
             Failure::Refused(
@@ -41,7 +42,7 @@ pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
         let package = if tool == "ss" { "iproute2" } else { tool };
         super::server::program(tool, &[], package)?;
     }
-    let home = Home::new("galera", &["mysql"])?;
+    let home = Home::new("galera", &["mysql"], stop)?;
     let ports: Vec<Ports> = free_ports(4 * NODES)?
         .chunks_exact(4)
         .map(|chunk| Ports {

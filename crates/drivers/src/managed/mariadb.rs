@@ -2,6 +2,7 @@
 
 use super::server::{Home, free_ports, program};
 use super::{Managed, Servers};
+use crate::Stop;
 use isolde_harness::{Address, Database, Failure};
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +14,8 @@ const FOLDERS: &[&str] = &["/usr/sbin", "/usr/local/mysql/bin", "/usr/local/mysq
 pub(super) const LIMIT: Duration = Duration::from_secs(90);
 
 /// Starts a server and opens it.
-pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
-    let home = Home::new("mariadb", &["mysql"])?;
+pub(crate) fn open(stop: &Stop) -> Result<Box<dyn Database>, Failure> {
+    let home = Home::new("mariadb", &["mysql"], stop)?;
     let port = free_ports(1)?[0];
     let data = home.path().join("data");
     create(&home, &data)?;

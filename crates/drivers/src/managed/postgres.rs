@@ -2,6 +2,7 @@
 
 use super::server::{Home, Server, free_ports, program};
 use super::{Managed, Servers};
+use crate::Stop;
 use isolde_harness::{Address, Database, Failure};
 use std::path::PathBuf;
 use std::process::Command;
@@ -42,8 +43,8 @@ pub(super) enum Commits {
 }
 
 /// Starts a server and opens it.
-pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
-    let home = Home::new("postgres", &["postgres"])?;
+pub(crate) fn open(stop: &Stop) -> Result<Box<dyn Database>, Failure> {
+    let home = Home::new("postgres", &["postgres"], stop)?;
     let port = free_ports(1)?[0];
     let (server, database) = start(&home, port, Commits::Alone)?;
     Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))

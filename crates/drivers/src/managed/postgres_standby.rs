@@ -4,7 +4,7 @@
 use super::postgres::{Commits, address, serve, start, tool};
 use super::server::{Home, free_ports};
 use super::{Managed, Servers};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// what came in one piece would be seen all at once.
 const DELAY: &str = "recovery_min_apply_delay=50ms";
 
-fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address_of_user: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address_of_user.is_bare {
         return Err(Failure::Refused(
             "expected postgres+standby alone; servers that exist are \
@@ -32,7 +32,7 @@ fn open(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
                 .to_owned(),
         ));
     }
-    let home = Home::new("postgres", &["postgres"])?;
+    let home = Home::new("postgres", &["postgres"], stop)?;
     let ports = free_ports(2)?;
     // Commits that wait for the standby are overtaken by those that do not: they become
     // visible in another order than they have in the log, which the standby follows.

@@ -2,7 +2,7 @@
 
 use super::server::{Home, Server, free_ports, program};
 use super::{Managed, Servers};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{Address, Database, Failure};
 use std::process::Command;
 use std::time::Duration;
@@ -19,22 +19,22 @@ pub(crate) const REPLICA: Target = Target {
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts a server and opens it.
-pub(crate) fn open() -> Result<Box<dyn Database>, Failure> {
-    let home = Home::new("redis", &["redis"])?;
+pub(crate) fn open(stop: &Stop) -> Result<Box<dyn Database>, Failure> {
+    let home = Home::new("redis", &["redis"], stop)?;
     let port = free_ports(1)?[0];
     let mut server = serve(&home, "redis", port, None)?;
     let database = server.wait_until(LIMIT, || crate::redis::open_at(&address(&[port])))?;
     Ok(Box::new(Managed { database, servers: Servers(vec![server]), home }))
 }
 
-fn open_with_replica(address_of_user: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open_with_replica(address_of_user: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address_of_user.is_bare {
         return Err(Failure::Refused(
             "expected redis+replica alone; servers that exist are redis://primary:6379,replica:6379"
                 .to_owned(),
         ));
     }
-    let home = Home::new("redis", &["redis"])?;
+    let home = Home::new("redis", &["redis"], stop)?;
     let ports = free_ports(2)?;
     let mut primary = serve(&home, "primary", ports[0], None)?;
     primary.wait_until(LIMIT, || crate::redis::open_at(&address(&ports[..1])))?;

@@ -10,6 +10,7 @@
 //! another user, who owns the folder.
 
 use super::proxy::Proxy;
+use crate::Stop;
 use isolde_harness::Failure;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, File};
@@ -19,11 +20,15 @@ use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// The same, if somebody waits for the end of everything.
+const HURRIED_LIMIT: Duration = Duration::from_millis(200);
 
 /// How long a server may wait for its clients before it is told not to.
 const CLIENTS_LIMIT: Duration = Duration::from_millis(300);
@@ -60,6 +65,8 @@ pub(crate) struct Home {
     path: PathBuf,
     account: Option<Account>,
     watcher: Child,
+    /// Set once nothing more is waited for.
+    stop: Stop,
 }
 
 /// A user of this machine.
@@ -71,8 +78,9 @@ struct Account {
 
 impl Home {
     /// A new folder for servers of this name. If we are root, they run as the first of
-    /// these users that there is, else as nobody.
-    pub(crate) fn new(name: &str, users: &[&str]) -> Result<Home, Failure> {
+    /// these users that there is, else as nobody. Once it is to stop, nothing in it is waited
+    /// for any more.
+    pub(crate) fn new(name: &str, users: &[&str], stop: &Stop) -> Result<Home, Failure> {
         let unique = RandomState::new().hash_one(std::process::id());
         let path = std::env::temp_dir().join(format!("isolde-{name}-{unique:016x}"));
         fs::DirBuilder::new()
@@ -97,7 +105,7 @@ impl Home {
             chown(&path, Some(user), Some(group))
                 .map_err(|error| refused("give away", &path, &error))?;
         }
-        Ok(Home { path, account, watcher })
+        Ok(Home { path, account, watcher, stop: Arc::clone(stop) })
     }
 
     /// The folder.
@@ -141,6 +149,7 @@ impl Home {
             match running.process().child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(running.failed(&format!("ended with {status}"))),
+                Ok(None) if running.is_hurried() => return Err(running.interrupted()),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
                 Ok(None) => return Err(running.failed(&format!("took longer than {limit:?}"))),
                 Err(error) => return Err(running.failed(&error.to_string())),
@@ -157,6 +166,7 @@ impl Home {
             group_file: self.path.join(format!("{name}.group")),
             process: Mutex::new(Process { child: self.spawn(name, &mut command)?, command }),
             proxy: None,
+            stop: Arc::clone(&self.stop),
         };
         server.note_group()?;
         Ok(server)
@@ -216,6 +226,8 @@ pub(crate) struct Server {
     group_file: PathBuf,
     /// What its clients connect through, if connections are to be cut.
     proxy: Option<Proxy>,
+    /// Set once it is not waited for.
+    stop: Stop,
 }
 
 struct Process {
@@ -226,7 +238,7 @@ struct Process {
 
 impl Server {
     /// Waits until the probe gives something. A server that ends before, or takes longer,
-    /// is a refusal with what its log says.
+    /// is a refusal with what its log says; so is one that is no longer waited for.
     pub(crate) fn wait_until<T>(
         &mut self,
         limit: Duration,
@@ -236,6 +248,9 @@ impl Server {
         loop {
             if let Ok(Some(status)) = self.process().child.try_wait() {
                 return Err(self.failed(&format!("ended with {status}")));
+            }
+            if self.is_hurried() {
+                return Err(self.interrupted());
             }
             match probe() {
                 Ok(found) => return Ok(found),
@@ -282,7 +297,8 @@ impl Server {
     /// Ends it: asked, and if that takes long, forced.
     pub(crate) fn stop(&self) {
         self.resume();
-        self.ask_to_end(&[(Signal::QUIT, STOP_LIMIT)]);
+        let limit = if self.is_hurried() { HURRIED_LIMIT } else { STOP_LIMIT };
+        self.ask_to_end(&[(Signal::QUIT, limit)]);
         self.kill();
     }
 
@@ -336,6 +352,14 @@ impl Server {
         for process in family {
             let _ = kill_process(process, signal);
         }
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn interrupted(&self) -> Failure {
+        Failure::Refused(format!("{} was interrupted", self.name))
     }
 
     fn leader(&self) -> Pid {
@@ -461,103 +485,4 @@ fn account(users: &[&str]) -> Account {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]);
-        command
-    }
-
-    #[test]
-    fn a_dropped_home_leaves_neither_folder_nor_process() {
-        let home = Home::new("test", &[]).expect("a home");
-        let path = home.path().to_owned();
-        let mut server = home
-            .start("sleeper", shell("trap '' QUIT; setsid sleep 600 & echo ready; wait; wait"))
-            .expect("a server");
-        let log = path.join("sleeper.log");
-        server
-            .wait_until(Duration::from_secs(10), || {
-                let text = fs::read_to_string(&log).unwrap_or_default();
-                text.contains("ready").then_some(()).ok_or(Failure::Lost("silent".into()))
-            })
-            .expect("an answer");
-        let process = server.leader();
-        let family = descendants(process);
-        assert_eq!(family.len(), 1);
-        drop(server);
-        drop(home);
-        assert!(!path.exists());
-        assert!(rustix::process::test_kill_process(process).is_err());
-    }
-
-    #[test]
-    fn a_home_that_is_never_dropped_is_removed_with_its_servers() {
-        let mut home = Home::new("test", &[]).expect("a home");
-        let server = home.start("sleeper", shell("exec sleep 600")).expect("a server");
-        // As the end of this process closes it.
-        drop(home.watcher.stdin.take());
-        home.watcher.wait().expect("the watcher's end");
-        assert!(!home.path().exists());
-        let server = std::mem::ManuallyDrop::new(server);
-        let status = server.process().child.wait().expect("the server's end");
-        assert!(!status.success());
-    }
-
-    #[test]
-    fn a_program_that_fails_shows_the_errors_of_its_log() {
-        let home = Home::new("test", &[]).expect("a home");
-        let failure = home
-            .run(
-                "tool",
-                shell("echo ERROR no space; echo Write to us; exit 3"),
-                Duration::from_secs(10),
-            )
-            .expect_err("a failure");
-        assert_eq!(
-            failure.to_string(),
-            "tool ended with exit status: 3; its log says:\n  ERROR no space"
-        );
-        let failure = home
-            .run("slow", shell("exec sleep 600"), Duration::from_millis(50))
-            .expect_err("a failure");
-        assert_eq!(failure.to_string(), "slow took longer than 50ms");
-        let failure = home
-            .run("absent", Command::new("/nowhere/server"), Duration::from_secs(1))
-            .expect_err("a failure");
-        assert!(failure.to_string().starts_with("cannot start /nowhere/server: "), "{failure}");
-    }
-
-    #[test]
-    fn a_stopped_server_starts_again() {
-        let home = Home::new("test", &[]).expect("a home");
-        let mut server = home.start("again", shell("echo here; exec sleep 600")).expect("one");
-        let first = server.leader();
-        server.pause();
-        server.resume();
-        server.kill();
-        server.start_again().expect("a server");
-        assert_ne!(server.leader(), first);
-        assert!(server.wait_until(Duration::from_secs(1), || Ok(())).is_ok());
-    }
-
-    #[test]
-    fn ports_are_different_and_can_be_bound() {
-        let ports = free_ports(5).expect("ports");
-        let bound: Vec<_> =
-            ports.iter().map(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port))).collect();
-        assert!(bound.iter().all(Result::is_ok), "{ports:?}");
-    }
-
-    #[test]
-    fn a_missing_program_names_its_package() {
-        let failure = program("no-such-server", &["/usr/lib/*/bin"], "thing").expect_err("none");
-        assert_eq!(
-            failure.to_string(),
-            "no server: expected the program no-such-server, which Debian's package thing has"
-        );
-        assert!(program("sh", &[], "dash").is_ok());
-    }
-}
+mod tests;

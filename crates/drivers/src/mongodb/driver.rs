@@ -9,9 +9,9 @@ use super::errors::accepted;
 use super::login::Login;
 use super::protocol::Connection;
 use super::session::{MongoSession, Setting};
-use crate::Target;
 use crate::network::{self, Encryption, Server};
 use crate::sql::{SUPPORTED, Stage, Tables};
+use crate::{Stop, Target};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session, SnapshotPoint,
 };
@@ -29,7 +29,7 @@ const DEFAULT_PORT: u16 = 27017;
 /// The code of a collection that does not exist.
 const NAMESPACE_NOT_FOUND: i64 = 26;
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     network::refuse_other_options(address, &["tls", "authSource"])?;
     let login = Login::of(address)?;
     let encryption = match address.option("tls") {

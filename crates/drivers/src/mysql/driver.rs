@@ -7,6 +7,7 @@ use super::errors::{self, connecting, described, failure};
 use super::recover::{self, BinaryLog};
 use super::statements::{Reread, Statements};
 use super::stored_versions::StoredVersions;
+use crate::Stop;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Identity,
@@ -38,15 +39,16 @@ const VARIABLES: &[(&str, &[&str])] = &[
 pub(super) fn open(
     flavour: &'static Flavour,
     address: &Address,
+    stop: &Stop,
 ) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
         return open_with(flavour, address);
     }
     match flavour.managed {
         Some(Managed::OneServer) if address.scheme == "mariadb" && address.is_bare => {
-            crate::managed::mariadb::open()
+            crate::managed::mariadb::open(stop)
         }
-        Some(Managed::Cluster) if address.is_bare => crate::managed::galera::open(),
+        Some(Managed::Cluster) if address.is_bare => crate::managed::galera::open(stop),
         _ => Err(Failure::Refused(format!(
             "expected the address of a server, as in {}://user:password@host:{}/database",
             address.scheme, flavour.port

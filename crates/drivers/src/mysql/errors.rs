@@ -4,9 +4,12 @@
 //! (1205, unless `innodb_rollback_on_timeout` is set). The driver rolls back after each.
 //! A commit that fails in any way not listed may have had its effect.
 
+use crate::PASSWORD_HINT;
 use crate::sql::Stage;
 use isolde_harness::Failure;
 use mysql::Error;
+use std::error::Error as _;
+use std::io;
 
 /// Aborted, also as the answer to a commit.
 const ABORTED: &[u16] = &[
@@ -72,7 +75,14 @@ fn of_code(code: u16, stage: Stage, text: String) -> Failure {
 pub(super) fn connecting(error: &Error, server: &str) -> Failure {
     let text = format!("cannot connect to {server}: {}", described(error));
     match error {
+        Error::MySqlError(inner) if inner.message.ends_with("(using password: NO)") => {
+            Failure::Refused(format!("{text}; {PASSWORD_HINT}"))
+        }
         Error::MySqlError(inner) if !DISCONNECTED.contains(&inner.code) => Failure::Refused(text),
+        // A server of this protocol speaks first.
+        _ if text.ends_with(SILENT) => {
+            Failure::Lost(format!("{text}; is it a server of MariaDB or MySQL?"))
+        }
         _ if text.contains("certificate") => Failure::Refused(format!(
             "{text} (ssl-mode verify-ca and verify-identity trust the certificates in ssl-ca)"
         )),
@@ -87,12 +97,26 @@ fn is_refusal(error: &mysql::DriverError) -> bool {
     !matches!(error, DriverError::CouldNotConnect(_) | DriverError::ConnectTimeout)
 }
 
+const SILENT: &str = "no answer in time";
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 /// The error as its server tells it.
 pub(super) fn described(error: &Error) -> String {
     match error {
         Error::MySqlError(server) => format!("{} ({})", server.message, server.code),
+        Error::IoError(inner) if is_silence(inner) => SILENT.to_owned(),
         Error::IoError(inner) => inner.to_string(),
-        Error::CodecError(inner) => inner.to_string(),
+        Error::CodecError(inner) => match inner.source().and_then(|it| it.downcast_ref()) {
+            Some(inner) if is_silence(inner) => SILENT.to_owned(),
+            _ => inner.to_string(),
+        },
+        // Whose address that is stands before it.
+        Error::DriverError(mysql::DriverError::CouldNotConnect(Some((_, reason, _)))) => {
+            reason.clone()
+        }
         Error::DriverError(inner) => inner.to_string(),
         Error::TlsError(inner) => inner.to_string(),
         other => other.to_string(),
@@ -102,6 +126,20 @@ pub(super) fn described(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// They said `Resource temporarily unavailable`, and the address twice.
+    #[test]
+    fn servers_that_are_silent_or_not_there_are_told_as_such() {
+        let silence = || io::Error::from(io::ErrorKind::WouldBlock);
+        assert_eq!(described(&Error::CodecError(silence().into())), SILENT);
+        assert_eq!(described(&Error::IoError(silence())), SILENT);
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert!(described(&Error::CodecError(reset.into())).contains("connection reset"));
+        let refused = ("host:1".to_owned(), "refused".to_owned(), io::ErrorKind::ConnectionRefused);
+        let error = Error::DriverError(mysql::DriverError::CouldNotConnect(Some(refused)));
+        let expected = Failure::Lost("cannot connect to host:1: refused".to_owned());
+        assert_eq!(connecting(&error, "host:1"), expected);
+    }
 
     #[test]
     fn codes_tell_what_became_of_the_transaction() {

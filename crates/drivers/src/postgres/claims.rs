@@ -34,7 +34,7 @@ pub(crate) const POSTGRES: Target = Target {
     schemes: &["postgres", "postgresql"],
     title: "PostgreSQL; a private server unless one is given",
     example: "postgres://user:password@host:5432/database?sslmode=require",
-    open: |address| driver::open(&FLAVOURS[0], address),
+    open: |address, stop| driver::open(&FLAVOURS[0], address, stop),
 };
 
 /// How CockroachDB is reached.
@@ -42,7 +42,7 @@ pub(crate) const COCKROACH: Target = Target {
     schemes: &["cockroach", "cockroachdb"],
     title: "CockroachDB",
     example: "cockroach://user@host:26257/database",
-    open: |address| driver::open(&FLAVOURS[1], address),
+    open: |address, stop| driver::open(&FLAVOURS[1], address, stop),
 };
 
 /// How YugabyteDB is reached.
@@ -50,7 +50,7 @@ pub(crate) const YUGABYTE: Target = Target {
     schemes: &["yugabyte", "yugabytedb"],
     title: "YugabyteDB, by its YSQL interface",
     example: "yugabyte://user:password@host:5433/database",
-    open: |address| driver::open(&FLAVOURS[2], address),
+    open: |address, stop| driver::open(&FLAVOURS[2], address, stop),
 };
 
 pub(super) static FLAVOURS: [Flavour; 3] = [

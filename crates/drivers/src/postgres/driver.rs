@@ -10,6 +10,7 @@ use super::errors::{self, connecting, described, failure};
 use super::recover::{self, Decoding};
 use super::statements::{Snapshots, Statements};
 use super::tls::Tls;
+use crate::Stop;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::tls::OPTIONS;
 use isolde_harness::{
@@ -59,10 +60,11 @@ impl Waits {
 pub(super) fn open(
     flavour: &'static Flavour,
     address: &Address,
+    stop: &Stop,
 ) -> Result<Box<dyn Database>, Failure> {
     if address.hosts.is_empty() {
         if address.is_bare && flavour.name == "PostgreSQL" {
-            return crate::managed::postgres::open();
+            return crate::managed::postgres::open(stop);
         }
         return Err(Failure::Refused(format!(
             "expected the address of a server, as in {}://user@host:{}/{}",

@@ -4,6 +4,7 @@
 //! back. A commit that the server refuses has no effect, but one whose answer is lost, or
 //! was interrupted, may have one.
 
+use crate::PASSWORD_HINT;
 use crate::sql::Stage;
 use isolde_harness::Failure;
 use postgres::Error;
@@ -91,6 +92,9 @@ pub(super) fn connecting(error: &Error, server: &str) -> Failure {
         None if is_about_certificates(error) => Failure::Refused(format!(
             "{text} (sslmode verify-ca and verify-full trust the certificates in sslrootcert)"
         )),
+        None if text.ends_with("password missing") => {
+            Failure::Refused(format!("{text}; {PASSWORD_HINT}"))
+        }
         None if error.is_closed() || is_about_the_network(error) => Failure::Lost(text),
         None => Failure::Refused(text),
     }

@@ -13,7 +13,7 @@ use super::errors::{lost, unexpected};
 use super::protocol::{Connection, Reply};
 use super::{script::ScriptSession, watch::WatchSession};
 use crate::network::{self, Encryption, Server};
-use crate::{Target, managed};
+use crate::{Stop, Target, managed};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
@@ -30,9 +30,9 @@ pub(crate) const TARGET: Target = Target {
 
 const DEFAULT_PORT: u16 = 6379;
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, stop: &Stop) -> Result<Box<dyn Database>, Failure> {
     if address.is_bare && address.scheme == "redis" {
-        managed::redis::open()
+        managed::redis::open(stop)
     } else {
         open_at(address)
     }

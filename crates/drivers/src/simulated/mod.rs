@@ -1,6 +1,6 @@
 //! The simulated database, which the harness has, under an address.
 
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{Address, BUGS, Bug, Database, Failure, Isolation, Simulated};
 
 /// How the simulated database is reached.
@@ -11,7 +11,7 @@ pub(crate) const TARGET: Target = Target {
     open,
 };
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     let level = match &address.hosts[..] {
         [] if address.path.is_empty() => None,
         [host] if host.port.is_none() && address.path.is_empty() => Some(level(&host.name)?),

@@ -10,7 +10,7 @@
 use super::errors::failure;
 use super::recover::{Numbered, Places};
 use super::temporary::{self, Temporary};
-use crate::Target;
+use crate::{Stop, Target};
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
     Identity, Needs, Request, RequestKind, Session, SnapshotPoint,
@@ -31,7 +31,7 @@ pub(crate) const TARGET: Target = Target {
 /// How long a writer waits for another.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
-fn open(address: &Address) -> Result<Box<dyn Database>, Failure> {
+fn open(address: &Address, _: &Stop) -> Result<Box<dyn Database>, Failure> {
     if !address.hosts.is_empty() {
         return Err(Failure::Refused(format!(
             "expected the path of a file, as in {}, found a server's address",
