@@ -9,8 +9,8 @@ pub struct Limits<'a> {
     /// Conflicts of one call of `solve`.
     pub conflicts_max: Option<u64>,
     /// Work of one call of `solve`, whether it leads to conflicts or not: sides taken, and
-    /// nodes looked at, of which eight count as one. The same search takes the same work on
-    /// every machine.
+    /// nodes looked at, of which eight count as one; also those that a `Refine` says it looked
+    /// at. The same search takes the same work on every machine.
     pub work_max: Option<u64>,
 }
 

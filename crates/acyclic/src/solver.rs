@@ -232,6 +232,11 @@ impl Solver {
         }
     }
 
+    /// Counts as work of the search what a [`Refine`] did by itself: so many nodes looked at.
+    pub fn worked(&mut self, nodes: u64) {
+        self.work += nodes / 8;
+    }
+
     /// The position of every node in the current order.
     pub fn positions(&self) -> &[u32] {
         &self.graph.positions

@@ -67,9 +67,9 @@ fn every_check_of_the_strong_page_ends_as_it_should() {
         })
         .collect();
     assert_eq!(wrong, Vec::<&str>::new());
-    // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 4 checks
-    // with 2 switches, 3 times 2 sizes.
-    assert_eq!(text.lines().filter(rows).count(), 6 + 24 + 16 + 6 + 6 + 4 * 2 + 6);
+    // Headers, 24 bars, 16 checks around hidden faults, 6 of them explained, 6 counts, 9 checks
+    // with and without a source of order, 3 times 2 sizes.
+    assert_eq!(text.lines().filter(rows).count(), 6 + 24 + 16 + 6 + 6 + 9 * 2 + 6);
 }
 
 #[test]

@@ -37,9 +37,13 @@ pub(crate) fn refute(
     // Who saw a transaction of unknown outcome says that it counts.
     let elements = open.iter().any(|open| matches!(open, Open::Element(_)));
     let by_origins = (!elements).then(|| split.origins(history, &mut Vec::new())).flatten();
-    by_origins.or_else(|| {
+    let mut in_ways = |open: &[Open]| {
         split.cases = cases;
-        split.ways(history, &open, &mut Way::default())
+        split.ways(history, open, &mut Way::default())
+    };
+    by_origins.or_else(|| in_ways(&open)).or_else(|| {
+        let everything = Readings::of_everybody(history, index)?.open();
+        (everything != open).then(|| in_ways(&everything)).flatten()
     })
 }
 

@@ -48,7 +48,9 @@ impl Check<'_> {
             || appends_repeat(self.history);
         let has_calls = verifier.outside(Level::Serializable.name()).is_some();
         for &level in levels {
-            let shown = match self.decide(level) {
+            let verdict = self.decide(level);
+            let holds = matches!(verdict, Verdict::Satisfied(_));
+            let shown = match verdict {
                 Verdict::Unknown(_) => continue,
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
                 Verdict::Violated(violated) => (self.refutation(level, &violated))
@@ -60,6 +62,12 @@ impl Check<'_> {
                 Some(outside) => Err(outside.into()),
                 None if values_repeat => shown
                     .and_then(|shown| accepted(&verifier, shown))
+                    .or_else(|why| {
+                        holds
+                            .then(|| self.way(level, &|shown| accepted(&verifier, shown).ok()))
+                            .flatten()
+                            .ok_or(why)
+                    })
                     .map_err(|why| format!("values repeat: {why}")),
                 None if has_calls => shown.and_then(|shown| accepted(&verifier, shown)),
                 None => shown,
@@ -152,26 +160,33 @@ impl Check<'_> {
         Some((at, Proof::Refutation(refutation)))
     }
 
-    /// A way to take what the history leaves open in which the level holds.
-    fn way(&self, level: Level) -> Option<Shown> {
-        let readings = Readings::of(self.history, self.index)?;
-        let (history, added) = readings.satisfying(level, self.options, self.limits)?;
-        let index = Index::new(&history);
-        let mut check = Check::new(&history, &index, self.limits).with_options(self.options);
-        let Verdict::Satisfied(satisfied) = check.in_one_way().decide(level) else { return None };
-        let (at, mut proof) = check.witness(level, &satisfied).ok()?;
-        if let Proof::Witness(Witness::Commits { order, origins, appends }) = &mut proof {
-            *appends = added;
-            self.name_origins(&index, order, origins);
-        }
-        Some((at, proof))
+    /// A way to take what the history leaves open in which the level holds, and is seen to.
+    fn way(&self, level: Level, accept: &dyn Fn(Shown) -> Option<Shown>) -> Option<Shown> {
+        let readings = Readings::of_everybody(self.history, self.index)?;
+        readings.first_shown(|history, added| {
+            let index = Index::new(history);
+            let mut check = Check::new(history, &index, self.limits).with_options(self.options);
+            let check = check.in_one_way();
+            let Verdict::Satisfied(satisfied) = check.decide(level) else { return None };
+            let (at, mut proof) = check.witness(level, &satisfied).ok()?;
+            if let Proof::Witness(Witness::Commits { order, origins, appends }) = &mut proof {
+                *appends = added;
+                self.name_origins(&index, order, origins);
+            }
+            accept((at, proof))
+        })
     }
 
-    /// Reads that have several origins in this history and one by `taken` saw that one.
+    /// Reads that have several origins in this history and one by `taken` saw that one; so do
+    /// all reads of those who count only as it is taken.
     fn name_origins(&self, taken: &Index, order: &[TxnId], origins: &mut Vec<ChosenOrigin>) {
         let in_order: HashSet<TxnId> = order.iter().copied().collect();
-        for several in self.index.several() {
-            let ExternalRead { op, key, .. } = self.index.read(several.read);
+        let several = self.index.several().iter().map(|several| self.index.read(several.read));
+        let mut reads: Vec<ExternalRead> = several.collect();
+        for &txn in order.iter().filter(|&&txn| !self.index.is_counted(txn)) {
+            reads.extend(taken.reads_of(txn));
+        }
+        for ExternalRead { op, key, .. } in reads {
             let reader = self.history.txn_of(op);
             let is_named = origins.iter().any(|it| (it.read, it.key) == (op, key));
             if is_named || !in_order.contains(&reader) {
@@ -203,7 +218,7 @@ impl Check<'_> {
                 _ => Err("the level that implies it was not decided".into()),
             },
             Satisfied::Definition => {
-                self.way(level).ok_or_else(|| "it was decided by trying all orders".into())
+                self.way(level, &Some).ok_or_else(|| "it was decided by trying all orders".into())
             }
         }
     }

@@ -48,6 +48,14 @@ impl<'a> Readings<'a> {
         (!is_one).then_some(Readings { history, appends, optional })
     }
 
+    /// The same, also by the lists that those saw who count only if chosen. The index does not
+    /// look at these.
+    pub(crate) fn of_everybody(history: &'a History, index: &Index) -> Option<Self> {
+        let readings = Readings::of(history, index)?;
+        let appends = repeated(history, index);
+        Some(Readings { appends, ..readings })
+    }
+
     /// Decides a level; `None` if there are too many ways and none was found.
     pub(crate) fn decide(
         &self,
@@ -116,24 +124,14 @@ impl<'a> Readings<'a> {
         outcomes.chain(self.appends.iter().map(|appends| Open::Element(appends[0]))).collect()
     }
 
-    /// The first way in which a level holds, as a history, and the appends that it takes to
-    /// have added what was read.
-    pub(crate) fn satisfying(
+    /// The first way of which something can be shown: told as a history, with the appends that
+    /// it takes to have added what was read.
+    pub(crate) fn first_shown<T>(
         &self,
-        level: Level,
-        options: Options,
-        limits: &Limits<'_>,
-    ) -> Option<(History, Vec<OpId>)> {
-        let (ways, _) = self.ways();
-        for way in ways {
-            let history = self.in_way(&way);
-            let index = Index::new(&history);
-            let mut check = Check::new(&history, &index, limits).with_options(options);
-            if let Verdict::Satisfied(_) = check.in_one_way().decide(level) {
-                return Some((history, way.added));
-            }
-        }
-        None
+        mut show: impl FnMut(&History, Vec<OpId>) -> Option<T>,
+    ) -> Option<T> {
+        let (mut ways, _) = self.ways();
+        ways.find_map(|way| show(&self.in_way(&way), way.added))
     }
 
     fn count(&self) -> Option<usize> {

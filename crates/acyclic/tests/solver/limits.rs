@@ -1,7 +1,9 @@
 //! Searches that must end early, and do.
 
 use crate::polygraphs::{Shape, hard};
-use acyclic::{Answer, Edge, KnownEdges, Limits, NothingHidden, Phase, Solver, Stop};
+use acyclic::{
+    Answer, Edge, KnownEdges, Limits, NothingHidden, Phase, Refine, Refined, Solver, Stop,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A solver with enough to do to be stopped.
@@ -92,4 +94,27 @@ fn a_search_ends_after_its_work_and_can_go_on() {
         assert_eq!(solver.statistics(), other.statistics());
     }
     assert!(!matches!(solver.solve(&mut NothingHidden, &Limits::NONE), Answer::Stopped(_)));
+}
+
+/// Asks about nothing new, again and again, and looks at many nodes each time.
+struct Laborious {
+    asked: u32,
+}
+
+impl Refine for Laborious {
+    fn refine(&mut self, solver: &mut Solver, _: &[u32]) -> Refined {
+        solver.choice(&[Edge::new(0, 1)], &[Edge::new(1, 0)], Phase::Yes);
+        solver.worked(8_000);
+        self.asked += 1;
+        Refined::Added
+    }
+}
+
+#[test]
+fn what_is_done_between_two_orders_is_work_too() {
+    let mut solver = Solver::new(&[0, 1], KnownEdges::from_edges(2, &[])).unwrap();
+    let mut laborious = Laborious { asked: 0 };
+    let limits = Limits { work_max: Some(3_000), ..Limits::NONE };
+    assert!(matches!(solver.solve(&mut laborious, &limits), Answer::Stopped(Stop::Work)));
+    assert_eq!(laborious.asked, 3);
 }

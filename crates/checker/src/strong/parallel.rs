@@ -40,6 +40,11 @@ static MODEL: Model = Model {
 /// At most so many cycles of one order become clauses.
 const CYCLES_MAX: usize = 2_000;
 
+/// So many nodes are looked at for each node there is, then the cycles found so far become
+/// clauses. In an order that is far from what readers saw, every search goes through most of
+/// it, and the first few cycles say as much as all of them.
+const VISITS_PER_NODE: u64 = 64;
+
 /// Searches for cycles with a single anti-dependency.
 pub(super) struct Parallel {
     /// Per transaction, where its versions start in `versions`.
@@ -53,6 +58,8 @@ pub(super) struct Parallel {
     moved: Vec<u32>,
     /// Whether the last order was not looked at to the end.
     is_unfinished: bool,
+    /// Who is looked at first: the one after the last that was.
+    first: usize,
 }
 
 /// A version that a read skipped.
@@ -123,7 +130,7 @@ impl CommitLevel for Parallel {
         }
         let nodes = history.txn_count();
         let (back, moved) = (Back::new(nodes), vec![0; nodes + 1]);
-        Parallel { starts, versions, repeated, back, moved, is_unfinished: false }
+        Parallel { starts, versions, repeated, back, moved, is_unfinished: false, first: 0 }
     }
 }
 
@@ -172,7 +179,11 @@ impl Asking for Parallel {
         self.is_unfinished = false;
         let mut skipped = Vec::new();
         let mut found = 0;
-        for reader in versions.history.txns() {
+        self.back.visits = 0;
+        let txns = versions.history.txn_count();
+        let visits_max = VISITS_PER_NODE * txns as u64;
+        for place in self.first..self.first + txns {
+            let reader = TxnId((place % txns) as u32);
             skipped.clear();
             self.skipped(questions, solver.positions(), reader, everything, &mut skipped);
             if skipped.is_empty() {
@@ -185,11 +196,13 @@ impl Asking for Parallel {
                     found += 1;
                 }
             }
-            if found >= CYCLES_MAX {
+            if found >= CYCLES_MAX || (found > 0 && self.back.visits > visits_max) {
                 self.is_unfinished = true;
+                self.first = (place + 1) % txns;
                 break;
             }
         }
+        solver.worked(self.back.visits);
         if found > 0 { Refined::Added } else { Refined::Complete }
     }
 }
@@ -364,6 +377,8 @@ struct Back {
     costs: Vec<u32>,
     ways: Vec<Way>,
     searches: u32,
+    /// Nodes that were looked at.
+    visits: u64,
     open: VecDeque<(Node, u32)>,
 }
 
@@ -374,6 +389,7 @@ impl Back {
             costs: vec![0; nodes],
             ways: vec![Way { to: 0, by: By::Known }; nodes],
             searches: 0,
+            visits: 0,
             open: VecDeque::new(),
         }
     }
@@ -396,6 +412,7 @@ impl Back {
 
     /// A way that costs as much as the node it leads to or one more.
     fn meet(&mut self, node: Node, way: Way, cost: u32) {
+        self.visits += 1;
         let place = node as usize;
         if self.met_in[place] == self.searches && self.costs[place] <= cost {
             return;

@@ -75,8 +75,7 @@ fn verdicts_on_random_histories_are_certified() {
         let (_, left_out) = certify(&random_history(seed, size), saturate);
         incomplete.extend((left_out > 0).then_some(seed));
     });
-    // Orders do not tell which of two appends was seen by one who never learned its outcome.
-    assert!(incomplete.len() as u64 * 10_000 <= count, "seeds {incomplete:?}");
+    assert!(incomplete.is_empty(), "seeds {incomplete:?}");
 }
 
 /// Rows that contradict their condition once named a write that they cannot have been read from;
@@ -95,7 +94,9 @@ fn violations_are_certified_where_values_repeat() {
 #[test]
 fn guarantees_are_certified_where_outcomes_and_elements_are_open() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
-    for seed in [1497, 2516, 4123] {
+    // Nor did they tell what the readers of unknown outcome that are in them saw: of 100,000
+    // histories, the last three.
+    for seed in [1497, 2516, 4123, 18605, 26968, 82868] {
         let (_, left_out) = certify(&random_history(seed, size), Saturate::WhenHard);
         assert_eq!(left_out, 0, "seed {seed}");
     }
