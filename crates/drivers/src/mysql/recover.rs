@@ -150,14 +150,14 @@ fn check_variables(conn: &mut Conn) -> Result<(), Failure> {
 /// File and position of the end of the log, if the log has this database.
 fn present_end(conn: &mut Conn, database: &str) -> Result<(String, u64), Failure> {
     // The one name is that of newer MySQL, the other one everybody else's.
-    let status = match conn.query_first::<mysql::Row, _>("SHOW MASTER STATUS") {
+    let status = match conn.query::<mysql::Row, _>("SHOW MASTER STATUS") {
         Err(mysql::Error::MySqlError(error)) if error.code == 1064 => {
-            conn.query_first("SHOW BINARY LOG STATUS")
+            conn.query("SHOW BINARY LOG STATUS")
         }
         other => other,
     };
-    let row = status.map_err(|error| refusal(&error))?;
-    let row = row.ok_or_else(|| {
+    let rows = status.map_err(|error| refusal(&error))?;
+    let row = rows.into_iter().next().ok_or_else(|| {
         Failure::Refused(
             "expected a binary log, found none: start the server with --log-bin".into(),
         )

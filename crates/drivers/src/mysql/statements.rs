@@ -2,8 +2,8 @@
 
 use crate::sql::{Tables, place_of};
 use isolde_harness::{Answer, BLOCK, Filter, Function, Request};
-use mysql::prelude::Queryable;
-use mysql::{Conn, Error, Statement};
+use mysql::prelude::{FromRow, Queryable};
+use mysql::{Conn, Error, Params, Statement};
 
 /// What a session can ask for.
 pub(super) struct Statements {
@@ -94,7 +94,7 @@ impl Statements {
             }
             Request::Aggregate { function, filter } => {
                 let statement = &of(filter).aggregates[function as usize];
-                let found: Option<Option<u64>> = conn.exec_first(statement, numbers(filter))?;
+                let found: Option<Option<u64>> = only(conn, statement, numbers(filter))?;
                 Answer::Value(found.flatten())
             }
             Request::UpdateWhere { filter, first } => {
@@ -159,7 +159,7 @@ impl RegisterStatements {
 
     fn answer(&self, conn: &mut Conn, request: &Request) -> Result<Answer, Error> {
         Ok(match *request {
-            Request::Read { key } => Answer::Value(conn.exec_first(&self.read, (key,))?),
+            Request::Read { key } => Answer::Value(only(conn, &self.read, (key,))?),
             Request::Write { key, value } => {
                 conn.exec_drop(&self.write, (key, value))?;
                 Answer::Done
@@ -216,7 +216,7 @@ impl ListStatements {
                 Ok(Answer::Done)
             }
             Request::ReadList { key } => {
-                let text: Option<String> = conn.exec_first(&self.read, (key,))?;
+                let text: Option<String> = only(conn, &self.read, (key,))?;
                 Ok(Answer::List(elements(text.as_deref().unwrap_or(""))))
             }
             ref other => unreachable!("{other:?} is about no list"),
@@ -247,6 +247,21 @@ impl ConditionStatements {
             ))?,
         })
     }
+}
+
+/// The row that a statement gives, if it gives one.
+///
+/// What follows the row is read too: Galera may answer with the row and then, instead of the
+/// end, with the error that another node's write has ended the transaction. Asked for its
+/// first row alone, the client's library drops that, and what comes next is committed by
+/// itself.
+fn only<T: FromRow>(
+    conn: &mut Conn,
+    statement: &Statement,
+    parameters: impl Into<Params>,
+) -> Result<Option<T>, Error> {
+    let rows: Vec<T> = conn.exec(statement, parameters)?;
+    Ok(rows.into_iter().next())
 }
 
 /// The elements of a list that is stored as text. Only [`Request::Append`] writes
