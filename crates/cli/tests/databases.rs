@@ -460,6 +460,19 @@ fn galera_loses_updates_and_reads_stale_values() {
     }
 }
 
+/// An error may come after the row that was asked for: who misses it takes what follows for a
+/// part of a transaction that has ended.
+#[test]
+fn galera_takes_back_what_it_aborts() {
+    if !install::is_there(&MARIADB) {
+        return;
+    }
+    let folder = Folder::new("galera-aborts");
+    let workload = "--preset predicates --transactions 4000 --seed 2 --level adya-read-committed";
+    let found = run(&folder, &format!("galera --isolation repeatable-read-snapshot {workload}"));
+    assert_eq!(found.level("adya-read-committed"), "satisfied", "{}", found.shown);
+}
+
 /// How a watch of some seconds ended, and what it printed.
 fn watch(folder: &Folder, arguments: &str) -> (i32, String) {
     let output = folder
