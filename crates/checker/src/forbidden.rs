@@ -70,7 +70,8 @@ fn weakest(kind: AnomalyKind) -> Option<&'static [Level]> {
         AnomalyKind::Phantom | AnomalyKind::PredicateManyPreceders => {
             &[ReadAtomic, Prefix, SnapshotIsolation]
         }
-        AnomalyKind::LostInsert => &[SnapshotIsolation],
+        // Rows that were looked for by key are items, and the update lost is that of an item.
+        AnomalyKind::LostInsert => &[UpdateAtomic, SnapshotIsolation],
         AnomalyKind::RealTimeDirtyWrite
         | AnomalyKind::RealTimeCircularInformationFlow
         | AnomalyKind::RealTimeReadSkew
