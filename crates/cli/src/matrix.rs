@@ -13,7 +13,7 @@ use isolde_drivers::{DEFAULT_TARGET, TemporaryFolder};
 use isolde_harness::matrix::{
     self, Happened, Pace, Servers, StepOutcome, TEMPLATES, Template, Trial,
 };
-use isolde_harness::{Claim, Database, Log, Needs, Style, clean_up_after, remains};
+use isolde_harness::{Claim, Database, Found, Log, Needs, Style, clean_up_after, remains};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use serde::Serialize;
@@ -363,7 +363,8 @@ impl Cell {
         let promises: Vec<&String> = claim.promises.iter().filter(forbids).collect();
         self.broken_promise = !promises.is_empty();
         let documented = promises.iter().map(|&promise| {
-            let deviation = claim.deviation(promise, &self.found);
+            let found = Found { names: &self.found, has_refused_inserts: false };
+            let deviation = claim.deviation(promise, found);
             deviation.map(|deviation| deviation.text.clone())
         });
         let documented: Option<Vec<String>> = documented.collect();

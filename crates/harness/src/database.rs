@@ -102,6 +102,17 @@ pub struct Deviation {
     /// Names of the anomalies that it explains; if there are none, all that no other
     /// deviation of the level does.
     pub anomalies: Vec<String>,
+    /// Whether it explains, instead, whatever transactions with refused inserts have a part in.
+    pub of_refused_inserts: bool,
+}
+
+/// What was found of a level that is violated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found<'a> {
+    /// The names of the anomalies.
+    pub names: &'a [&'a str],
+    /// Whether a transaction that has a part in them found a row where it wanted to insert one.
+    pub has_refused_inserts: bool,
 }
 
 impl Claim {
@@ -128,17 +139,34 @@ impl Claim {
             level: level.to_owned(),
             text: text.to_owned(),
             anomalies: anomalies.iter().map(|&name| name.to_owned()).collect(),
+            of_refused_inserts: false,
         });
         self
     }
 
+    /// The claim with one more known deviation, of transactions whose inserts were refused.
+    #[must_use]
+    pub fn deviates_by_refused_inserts(mut self, level: &str, text: &str) -> Claim {
+        self = self.deviates(level, text);
+        if let Some(last) = self.deviations.last_mut() {
+            last.of_refused_inserts = true;
+        }
+        self
+    }
+
     /// The deviation that explains why this level is violated by these anomalies.
-    pub fn deviation(&self, level: &str, found: &[&str]) -> Option<&Deviation> {
+    pub fn deviation(&self, level: &str, found: Found<'_>) -> Option<&Deviation> {
         let of_level = || self.deviations.iter().filter(|it| it.level == level);
-        let explains =
-            |it: &&Deviation| found.iter().all(|&name| it.anomalies.iter().any(|of| of == name));
-        let certain = of_level().find(|it| !found.is_empty() && explains(it));
-        certain.or_else(|| of_level().find(|it| it.anomalies.is_empty()))
+        let is_known = |it: &Deviation, name: &&str| it.anomalies.iter().any(|of| of == name);
+        let explains = |it: &&Deviation| {
+            if it.of_refused_inserts {
+                found.has_refused_inserts
+            } else {
+                !found.names.is_empty() && found.names.iter().all(|name| is_known(it, name))
+            }
+        };
+        let of_the_rest = |it: &&Deviation| it.anomalies.is_empty() && !it.of_refused_inserts;
+        of_level().find(explains).or_else(|| of_level().find(of_the_rest))
     }
 }
 

@@ -44,7 +44,7 @@ pub use address::{Address, Host};
 pub use anomaly::{Anomaly, AnomalyRow, INJECTED};
 pub use clients::generate;
 pub use database::{
-    Access, Claim, Database, Deviation, Endpoint, Failure, Identity, Needs, Past, Session,
+    Access, Claim, Database, Deviation, Endpoint, Failure, Found, Identity, Needs, Past, Session,
     SnapshotPoint, Style, clean_up_after, remains,
 };
 pub use drive::{Counts, Drive, DriveError, Extent, Progress};

@@ -8,9 +8,11 @@ use super::record::Recorded;
 use crate::exit::{Failure, Status};
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
-use isolde_harness::{Application, Counts, Database, Endpoint, Parameters, TxnKind, VersionCounts};
-use isolde_history::Index;
+use isolde_harness::{
+    Application, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
+};
 use isolde_history::format;
+use isolde_history::{History, Index, OpKind};
 use isolde_report::{Decided, Detail, Report, Size, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
@@ -228,16 +230,16 @@ impl Judged {
         let (mut report, mut gated) = (of(&all), of(&gate));
         let bank = (parameters.kind == TxnKind::Application(Application::Bank))
             .then(|| Total::of(&history));
+        let counts = counts(recorded, &report);
+        let is_tested = counts.committed > 0;
+        let gate: Vec<Gate> = (gate.iter())
+            .map(|(level, verdict, _)| Gate::of(run, &history, (*level, verdict), is_tested))
+            .collect();
         if is_violated && history.has_evidence() {
             drop(index);
             check::without_given(history, &all, (&limits, Options::default()), &mut report);
             gated.take_without_given(&report);
         }
-        let counts = counts(recorded, &report);
-        let is_tested = counts.committed > 0;
-        let gate: Vec<Gate> = (gate.iter())
-            .map(|(level, verdict, _)| Gate::of(run, *level, verdict, is_tested))
-            .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
         Ok(Judged { report, gate, explained, bank, counts })
@@ -467,11 +469,20 @@ fn note_documented(gates: &[Gate], report: &mut Report) {
 }
 
 impl Gate {
-    fn of(run: &Run<'_>, level: Level, verdict: &Verdict, is_tested: bool) -> Gate {
+    fn of(
+        run: &Run<'_>,
+        history: &History,
+        (level, verdict): (Level, &Verdict),
+        is_tested: bool,
+    ) -> Gate {
         let deviation = match verdict {
             Verdict::Violated(violated) => {
-                let found: Vec<&str> = violated.anomalies.iter().map(|it| it.kind.name()).collect();
-                run.claim.deviation(level.name(), &found)
+                let names: Vec<&str> = violated.anomalies.iter().map(|it| it.kind.name()).collect();
+                let txns = violated.anomalies.iter().flat_map(|it| &it.txns);
+                let mut ops = txns.flat_map(|&txn| history.ops_of(txn));
+                let has_refused_inserts = ops.any(|op| history.op(op).kind == OpKind::ReadOther);
+                let found = Found { names: &names, has_refused_inserts };
+                run.claim.deviation(level.name(), found)
             }
             _ => None,
         };

@@ -149,6 +149,11 @@ fn tidb(_: Snapshots) -> Vec<Claim> {
 mod tests {
     use super::*;
     use crate::profiles::profile;
+    use isolde_harness::Found;
+
+    fn named<'a>(names: &'a [&'a str]) -> Found<'a> {
+        Found { names, has_refused_inserts: false }
+    }
 
     /// A run called a violation what a watch called documented.
     #[test]
@@ -156,13 +161,13 @@ mod tests {
         let claims = galera(Snapshots::Known { is_on: true });
         for level in ["repeatable-read", WITH_SNAPSHOT] {
             let claim = claims.iter().find(|claim| claim.isolation == level).expect(level);
-            let known = claim.deviation("snapshot-isolation", &["lost-update"]);
+            let known = claim.deviation("snapshot-isolation", named(&["lost-update"]));
             let row = profile("galera", level).expect(level);
             let watched = row.deviations.iter().find(|(name, _)| *name == "lost-update");
             assert!(known.is_some() && watched.is_some(), "{level}");
         }
         let snapshot = &claims[2];
-        let known = |found: &str| snapshot.deviation("snapshot-isolation", &[found]);
+        let known = |found: &str| snapshot.deviation("snapshot-isolation", named(&[found]));
         let text = known("lost-update").map(|deviation| deviation.text.as_str());
         assert_eq!(text, Some(LOST_BETWEEN_NODES));
         // Nobody documents these.
