@@ -24,7 +24,13 @@ mod postgres;
 pub mod profiles;
 mod redis;
 mod simulated;
-#[cfg(any(feature = "duckdb", feature = "mongodb", feature = "mysql", feature = "postgres"))]
+#[cfg(any(
+    feature = "duckdb",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "sqlite"
+))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -63,6 +63,31 @@ impl Tables {
         self.by_condition = needs.requests.iter().any(|kind| kind.is_by_condition());
     }
 
+    /// Makes the tables that are needed, of these columns, with what executes a statement.
+    #[cfg(any(feature = "sqlite", feature = "duckdb"))]
+    pub(crate) fn create<E: std::fmt::Display>(
+        &mut self,
+        needs: &Needs,
+        (registers, lists): (&str, &str),
+        execute: impl Fn(&str) -> Result<(), E>,
+    ) -> Result<(), Failure> {
+        let create = |name: &str, columns: &str| {
+            execute(&format!("CREATE TABLE {name} ({columns})"))
+                .map_err(|error| Failure::Refused(format!("cannot create a table: {error}")))
+        };
+        if needs.registers() {
+            let name = format!("{}registers", needs.prefix);
+            create(&name, registers)?;
+            self.registers = name;
+        }
+        if needs.lists() {
+            let name = format!("{}lists", needs.prefix);
+            create(&name, lists)?;
+            self.lists = name;
+        }
+        Ok(())
+    }
+
     /// The statement that removes them.
     pub(crate) fn removal(&self) -> Option<String> {
         let names: Vec<&str> = self.names().map(String::as_str).collect();
@@ -91,5 +116,71 @@ impl Tables {
     /// Those that there are.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty())
+    }
+}
+
+/// The elements of a list that is stored as text. Only an append writes there, so what is no
+/// number shows as a value that nobody appended.
+#[cfg(any(feature = "sqlite", feature = "duckdb", feature = "mysql"))]
+pub(crate) fn elements(text: &str) -> Vec<u64> {
+    text.split(',')
+        .filter(|element| !element.is_empty())
+        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
+        .collect()
+}
+
+/// What sessions of embedded databases ask, as text: the names of the tables are part of it.
+#[cfg(any(feature = "sqlite", feature = "duckdb"))]
+pub(crate) struct Texts {
+    pub(crate) registers: String,
+    pub(crate) read: String,
+    pub(crate) write: String,
+    pub(crate) insert: String,
+    pub(crate) delete: String,
+    pub(crate) range: String,
+    /// Of the new value, the key and the old value.
+    pub(crate) swap: String,
+    /// Of the first value, and the lowest key twice, and the highest.
+    pub(crate) update_range: String,
+    pub(crate) read_list: String,
+    pub(crate) append: String,
+}
+
+#[cfg(any(feature = "sqlite", feature = "duckdb"))]
+impl Texts {
+    pub(crate) fn new(tables: &Tables) -> Texts {
+        let Tables { registers, lists, .. } = tables;
+        Texts {
+            registers: registers.clone(),
+            read: format!("SELECT value FROM {registers} WHERE key = ?"),
+            write: format!(
+                "INSERT INTO {registers} (key, value) VALUES (?, ?) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            ),
+            insert: format!(
+                "INSERT INTO {registers} (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            ),
+            delete: format!("DELETE FROM {registers} WHERE key = ?"),
+            range: format!("SELECT key, value FROM {registers} WHERE key BETWEEN ? AND ?"),
+            swap: format!("UPDATE {registers} SET value = ? WHERE key = ? AND value = ?"),
+            update_range: format!(
+                "UPDATE {registers} SET value = ? + (key - ?) WHERE key BETWEEN ? AND ? \
+                 RETURNING key, value"
+            ),
+            read_list: format!("SELECT elements FROM {lists} WHERE key = ?"),
+            append: format!(
+                "INSERT INTO {lists} (key, elements) VALUES (?, ?) \
+                 ON CONFLICT (key) DO UPDATE SET elements = elements || ',' || excluded.elements"
+            ),
+        }
+    }
+
+    /// What a filter means, of its two numbers.
+    pub(crate) fn condition(filter: Filter) -> &'static str {
+        match filter {
+            Filter::Keys { .. } => "key BETWEEN ? AND ?",
+            Filter::Values { .. } => "value BETWEEN ? AND ?",
+            Filter::Remainder { .. } => "value % ? = ?",
+        }
     }
 }

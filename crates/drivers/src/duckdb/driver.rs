@@ -9,7 +9,7 @@
 
 use super::errors::failure;
 use crate::profiles::LOST_IN_PLACE;
-use crate::sql::{SUPPORTED, Tables};
+use crate::sql::{SUPPORTED, Tables, Texts, elements};
 use crate::{Stop, Target};
 use duckdb::{Config, Connection, Error, OptionalExt, params};
 use isolde_harness::{
@@ -132,28 +132,17 @@ impl Database for DuckDb {
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
         let connection = self.another()?;
-        let create = |name: &str, columns: &str| {
-            connection
-                .execute_batch(&format!("CREATE TABLE {name} ({columns})"))
-                .map_err(|error| Failure::Refused(format!("cannot create a table: {error}")))
-        };
-        if needs.registers() {
-            let name = format!("{}registers", needs.prefix);
-            create(&name, "key BIGINT PRIMARY KEY, value BIGINT NOT NULL")?;
-            self.tables.registers = name;
-        }
-        if needs.lists() {
-            let name = format!("{}lists", needs.prefix);
-            create(&name, "key BIGINT PRIMARY KEY, elements VARCHAR NOT NULL")?;
-            self.tables.lists = name;
-        }
-        Ok(())
+        let columns = (
+            "key BIGINT PRIMARY KEY, value BIGINT NOT NULL",
+            "key BIGINT PRIMARY KEY, elements VARCHAR NOT NULL",
+        );
+        self.tables.create(needs, columns, |text| connection.execute_batch(text))
     }
 
     fn connect(&self, _endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
         let connection = self.another()?;
         connection.set_prepared_statement_cache_capacity(32);
-        Ok(Box::new(DuckDbSession { connection, statements: Statements::new(&self.tables) }))
+        Ok(Box::new(DuckDbSession { connection, statements: Texts::new(&self.tables) }))
     }
 
     fn clean_up(&mut self) -> Result<(), Failure> {
@@ -174,52 +163,9 @@ impl Database for DuckDb {
     }
 }
 
-/// The statements of a session, as text: the names of the tables are part of them.
-struct Statements {
-    registers: String,
-    read: String,
-    write: String,
-    insert: String,
-    delete: String,
-    range: String,
-    swap: String,
-    update_range: String,
-    read_list: String,
-    append: String,
-}
-
-impl Statements {
-    fn new(tables: &Tables) -> Statements {
-        let Tables { registers, lists, .. } = tables;
-        Statements {
-            registers: registers.clone(),
-            read: format!("SELECT value FROM {registers} WHERE key = ?"),
-            write: format!(
-                "INSERT INTO {registers} (key, value) VALUES (?, ?) \
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            ),
-            insert: format!(
-                "INSERT INTO {registers} (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            ),
-            delete: format!("DELETE FROM {registers} WHERE key = ?"),
-            range: format!("SELECT key, value FROM {registers} WHERE key BETWEEN ? AND ?"),
-            swap: format!("UPDATE {registers} SET value = ? WHERE key = ? AND value = ?"),
-            update_range: format!(
-                "UPDATE {registers} SET value = ? + (key - ?) WHERE key BETWEEN ? AND ? \
-                 RETURNING key, value"
-            ),
-            read_list: format!("SELECT elements FROM {lists} WHERE key = ?"),
-            append: format!(
-                "INSERT INTO {lists} (key, elements) VALUES (?, ?) \
-                 ON CONFLICT (key) DO UPDATE SET elements = elements || ',' || excluded.elements"
-            ),
-        }
-    }
-}
-
 struct DuckDbSession {
     connection: Connection,
-    statements: Statements,
+    statements: Texts,
 }
 
 impl DuckDbSession {
@@ -288,11 +234,7 @@ impl DuckDbSession {
     /// Answers a request by condition.
     fn by_condition(&self, request: &Request, filter: Filter) -> Result<Answer, Error> {
         let table = &self.statements.registers;
-        let condition = match filter {
-            Filter::Keys { .. } => "key BETWEEN ? AND ?",
-            Filter::Values { .. } => "value BETWEEN ? AND ?",
-            Filter::Remainder { .. } => "value % ? = ?",
-        };
+        let condition = Texts::condition(filter);
         let numbers = filter.numbers();
         match *request {
             Request::Aggregate { function, .. } => {
@@ -323,15 +265,6 @@ impl DuckDbSession {
             }
         }
     }
-}
-
-/// The elements of a list that is stored as text. Only [`Request::Append`] writes
-/// there, so what is no number shows as a value that nobody appended.
-fn elements(text: &str) -> Vec<u64> {
-    text.split(',')
-        .filter(|element| !element.is_empty())
-        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
-        .collect()
 }
 
 impl Session for DuckDbSession {

@@ -1,6 +1,6 @@
 //! What a session asks MariaDB or MySQL, prepared when it begins.
 
-use crate::sql::{Tables, place_of};
+use crate::sql::{Tables, elements, place_of};
 use isolde_harness::{Answer, BLOCK, Filter, Function, Request};
 use mysql::prelude::{FromRow, Queryable};
 use mysql::{Conn, Error, Params, Statement};
@@ -262,13 +262,4 @@ fn only<T: FromRow>(
 ) -> Result<Option<T>, Error> {
     let rows: Vec<T> = conn.exec(statement, parameters)?;
     Ok(rows.into_iter().next())
-}
-
-/// The elements of a list that is stored as text. Only [`Request::Append`] writes
-/// there, so what is no number shows as a value that nobody appended.
-fn elements(text: &str) -> Vec<u64> {
-    text.split(',')
-        .filter(|element| !element.is_empty())
-        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
-        .collect()
 }

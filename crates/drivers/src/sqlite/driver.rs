@@ -10,6 +10,7 @@
 use super::errors::failure;
 use super::recover::{Numbered, Places};
 use super::temporary::{self, Temporary};
+use crate::sql::{Tables, Texts, elements};
 use crate::{Stop, Target};
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
@@ -85,23 +86,6 @@ struct Sqlite {
     is_asked: AtomicBool,
 }
 
-/// Names of the tables; empty if there are none.
-#[derive(Clone, Default)]
-struct Tables {
-    registers: String,
-    lists: String,
-}
-
-impl Tables {
-    /// The statements that remove them.
-    fn removal(&self) -> Option<String> {
-        let names = [&self.registers, &self.lists].into_iter().filter(|name| !name.is_empty());
-        let statements: Vec<String> =
-            names.map(|name| format!("DROP TABLE IF EXISTS {name}")).collect();
-        (!statements.is_empty()).then(|| statements.join("; "))
-    }
-}
-
 impl Sqlite {
     fn connection(&self) -> Result<Connection, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -155,22 +139,11 @@ impl Database for Sqlite {
 
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
         let connection = self.connection()?;
-        let create = |name: &str, columns: &str| {
-            connection
-                .execute_batch(&format!("CREATE TABLE {name} ({columns})"))
-                .map_err(|error| Failure::Refused(format!("cannot create a table: {error}")))
-        };
-        if needs.registers() {
-            let name = format!("{}registers", needs.prefix);
-            create(&name, "key INTEGER PRIMARY KEY, value INTEGER NOT NULL")?;
-            self.tables.registers = name;
-        }
-        if needs.lists() {
-            let name = format!("{}lists", needs.prefix);
-            create(&name, "key INTEGER PRIMARY KEY, elements TEXT NOT NULL")?;
-            self.tables.lists = name;
-        }
-        Ok(())
+        let columns = (
+            "key INTEGER PRIMARY KEY, value INTEGER NOT NULL",
+            "key INTEGER PRIMARY KEY, elements TEXT NOT NULL",
+        );
+        self.tables.create(needs, columns, |text| connection.execute_batch(text))
     }
 
     fn connect(&self, _endpoint: usize, _isolation: &str) -> Result<Box<dyn Session>, Failure> {
@@ -178,7 +151,7 @@ impl Database for Sqlite {
         connection.set_prepared_statement_cache_capacity(32);
         let is_asked = self.is_asked.load(Ordering::Relaxed);
         let places = is_asked.then(|| Places::new(&self.tables.registers));
-        let statements = Statements::new(&self.tables);
+        let statements = Texts::new(&self.tables);
         Ok(Box::new(SqliteSession { connection, statements, places }))
     }
 
@@ -194,66 +167,30 @@ impl Database for Sqlite {
             self.tables = Tables::default();
             return Ok(());
         }
-        let Some(removal) = self.tables.removal() else { return Ok(()) };
-        self.connection()?
-            .execute_batch(&removal)
-            .map_err(|error| Failure::Refused(format!("cannot drop tables: {error}")))?;
-        self.tables = Tables::default();
-        Ok(())
+        if self.tables.names().next().is_none() {
+            return Ok(());
+        }
+        let connection = self.connection()?;
+        self.tables.remove(|statement| {
+            let refused = |error: rusqlite::Error| Failure::Refused(error.to_string());
+            connection.execute_batch(statement).map_err(refused)
+        })
     }
 
     fn removal(&self) -> Option<String> {
-        let statements = self.tables.removal()?;
-        Some(if self.is_ours { temporary::removal(&self.path) } else { statements })
-    }
-}
-
-/// The statements of a session, as text: the names of the tables are part of them.
-struct Statements {
-    registers: String,
-    read: String,
-    write: String,
-    insert: String,
-    delete: String,
-    range: String,
-    swap: String,
-    update_range: String,
-    read_list: String,
-    append: String,
-}
-
-impl Statements {
-    fn new(tables: &Tables) -> Statements {
-        let Tables { registers, lists } = tables;
-        Statements {
-            registers: registers.clone(),
-            read: format!("SELECT value FROM {registers} WHERE key = ?1"),
-            write: format!(
-                "INSERT INTO {registers} (key, value) VALUES (?1, ?2) \
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            ),
-            insert: format!(
-                "INSERT INTO {registers} (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING"
-            ),
-            delete: format!("DELETE FROM {registers} WHERE key = ?1"),
-            range: format!("SELECT key, value FROM {registers} WHERE key BETWEEN ?1 AND ?2"),
-            swap: format!("UPDATE {registers} SET value = ?3 WHERE key = ?1 AND value = ?2"),
-            update_range: format!(
-                "UPDATE {registers} SET value = ?3 + key - ?1 WHERE key BETWEEN ?1 AND ?2 \
-                 RETURNING key, value"
-            ),
-            read_list: format!("SELECT elements FROM {lists} WHERE key = ?1"),
-            append: format!(
-                "INSERT INTO {lists} (key, elements) VALUES (?1, ?2) \
-                 ON CONFLICT (key) DO UPDATE SET elements = elements || ',' || excluded.elements"
-            ),
+        let mut names = self.tables.names().peekable();
+        names.peek()?;
+        if self.is_ours {
+            return Some(temporary::removal(&self.path));
         }
+        let statements = names.map(|name| format!("DROP TABLE IF EXISTS {name}"));
+        Some(statements.collect::<Vec<_>>().join("; "))
     }
 }
 
 struct SqliteSession {
     connection: Connection,
-    statements: Statements,
+    statements: Texts,
     /// What is told about snapshots, if anything is.
     places: Option<Places>,
 }
@@ -300,7 +237,7 @@ impl SqliteSession {
             }
             Request::CompareAndSet { key, expected: Some(expected), value } => {
                 let mut swap = connection.prepare_cached(&statements.swap)?;
-                Answer::Applied(swap.execute([key, expected, value])? > 0)
+                Answer::Applied(swap.execute([value, key, expected])? > 0)
             }
             Request::Range { low, high } => {
                 let mut range = connection.prepare_cached(&statements.range)?;
@@ -309,8 +246,8 @@ impl SqliteSession {
             }
             Request::UpdateRange { low, high, first } => {
                 let mut update = connection.prepare_cached(&statements.update_range)?;
-                let rows =
-                    update.query_map([low, high, first], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let rows = update
+                    .query_map([first, low, low, high], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 Answer::Rows(rows.collect::<Result<_, _>>()?)
             }
             Request::Select { filter }
@@ -329,11 +266,7 @@ impl SqliteSession {
     /// Answers a request by condition.
     fn by_condition(&self, request: &Request, filter: Filter) -> Result<Answer, rusqlite::Error> {
         let table = &self.statements.registers;
-        let condition = match filter {
-            Filter::Keys { .. } => "key BETWEEN ?1 AND ?2",
-            Filter::Values { .. } => "value BETWEEN ?1 AND ?2",
-            Filter::Remainder { .. } => "value % ?1 = ?2",
-        };
+        let condition = Texts::condition(filter);
         let text = match request {
             Request::Aggregate { function, .. } => {
                 let result = match function {
@@ -372,15 +305,6 @@ fn rows(
 ) -> Result<Answer, rusqlite::Error> {
     let rows = statement.query_map(numbers, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Answer::Rows(rows.collect::<Result<_, _>>()?))
-}
-
-/// The elements of a list that is stored as text. Only [`Request::Append`] writes
-/// there, so what is no number shows as a value that nobody appended.
-fn elements(text: &str) -> Vec<u64> {
-    text.split(',')
-        .filter(|element| !element.is_empty())
-        .map(|element| element.parse().unwrap_or(u64::MAX >> 1))
-        .collect()
 }
 
 impl Session for SqliteSession {
