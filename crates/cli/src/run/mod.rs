@@ -10,6 +10,7 @@ pub(crate) mod faults;
 mod live;
 mod outcome;
 mod record;
+pub(crate) mod strongest;
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;

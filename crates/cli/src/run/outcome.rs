@@ -5,6 +5,7 @@ use super::asked::Asked;
 use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
+use super::strongest;
 use crate::exit::{Failure, Status};
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
@@ -66,6 +67,8 @@ pub(super) struct Outcome {
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
     strongest: Vec<&'static str>,
+    /// Levels that may hold as well or not: nobody knows.
+    undecided: Vec<&'static str>,
     /// The whole report, as `isolde check` has it.
     report: Report,
     #[serde(skip)]
@@ -174,6 +177,7 @@ impl Ending<'_> {
 struct Judged {
     report: Report,
     gate: Vec<Gate>,
+    undecided: Vec<&'static str>,
     explained: String,
     bank: Option<Total>,
     counts: Counts,
@@ -213,15 +217,12 @@ impl Judged {
         };
         let gate = decide(&run.levels);
         let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
-        let all = if is_last || is_violated {
-            let mut levels = applicable_levels(&history);
-            levels.extend(&run.levels);
-            levels.sort_unstable();
-            levels.dedup();
-            decide(&levels)
-        } else {
-            gate.clone()
-        };
+        let mut levels = applicable_levels(&history);
+        levels.extend(&run.levels);
+        levels.sort_unstable();
+        levels.dedup();
+        let all = if is_last || is_violated { decide(&levels) } else { gate.clone() };
+        let undecided = strongest::undecided(&levels, &all);
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
@@ -240,7 +241,7 @@ impl Judged {
             .collect();
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, explained, bank, counts })
+        Ok(Judged { report, gate, undecided, explained, bank, counts })
     }
 }
 
@@ -254,7 +255,7 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, gate, explained, bank, counts } =
+        let Judged { report, gate, undecided, explained, bank, counts } =
             Judged::of(run, &recorded, parameters, is_last)?;
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
@@ -286,6 +287,7 @@ impl Outcome {
             ended_by: recorded.ended_by.or(interrupted),
             gate,
             strongest: report.strongest.clone(),
+            undecided,
             report,
             explained,
             history: recorded.history.display().to_string(),
@@ -364,7 +366,10 @@ impl Outcome {
         if self.gate.is_empty() {
             writeln!(out, "nothing is promised, so nothing can be broken").expect("a string grows");
         }
-        let strongest = if self.committed == 0 { String::new() } else { self.strongest.join(", ") };
+        let strongest = match self.committed {
+            0 => String::new(),
+            _ => strongest::to_text(&self.strongest, &self.undecided),
+        };
         for (name, value) in
             [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
         {

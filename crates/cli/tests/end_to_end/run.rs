@@ -3,6 +3,7 @@
 use crate::support::{Folder, Run, refused};
 use isolde_harness::TxnKind;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const SHORT: &str = "--sessions 4 --transactions 400";
 
@@ -102,6 +103,24 @@ fn json_is_what_run_json_has() {
     assert_eq!(json["seed"], 7);
     assert_eq!(json["target"], "sqlite");
     assert_eq!(json["strongest"], json["report"]["strongest"]);
+}
+
+/// What was not decided looked like what does not hold.
+#[test]
+fn levels_without_a_verdict_stand_beside_the_strongest_that_was_seen() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde("run sqlite --preset phantoms --transactions 300 --timeout 0 -o out");
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    let levels = json["report"]["levels"].as_object().expect("levels");
+    let is_open = |name: &&String| levels[*name]["verdict"] == "unknown";
+    let open: BTreeSet<&str> = levels.keys().filter(is_open).map(String::as_str).collect();
+    let names = json["undecided"].as_array().expect("names").iter().filter_map(Value::as_str);
+    assert_eq!(names.collect::<BTreeSet<_>>(), open);
+    assert!(open.contains("strict-serializable"), "{open:?}");
+    let line = run.stdout.lines().find(|line| line.starts_with("strongest seen: "));
+    let line = line.expect(&run.stdout);
+    let told = format!(" (not decided: {} levels up to ", open.len());
+    assert!(line.contains(&told) && line.ends_with("strict-serializable)"), "{line}");
 }
 
 #[test]
