@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    /// Print the verdicts alone
+    /// Print the verdicts alone, and search for no other level
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]

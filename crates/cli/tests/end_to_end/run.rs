@@ -123,6 +123,26 @@ fn levels_without_a_verdict_stand_beside_the_strongest_that_was_seen() {
     assert!(line.contains(&told) && line.ends_with("strict-serializable)"), "{line}");
 }
 
+/// The time for a level beside those that decide does not make the answer wait.
+#[test]
+fn only_levels_that_are_told_are_searched_for() {
+    let folder = Folder::with(&[]);
+    let levels = |options: &str, output: &str| {
+        folder.isolde(&format!("run sqlite {SHORT} --output {output} {options}"));
+        let run = folder.read(&format!("{output}/run.json"));
+        let json: Value = serde_json::from_str(&run).expect("JSON");
+        let decided = json["report"]["levels"].as_object().expect("levels").len();
+        (decided, json["undecided"].as_array().expect("names").len())
+    };
+    let (all, undecided) = levels("", "told");
+    assert_eq!((all > 10, undecided), (true, 0));
+    // What is stronger than the promise, or beside it, is not known.
+    assert_eq!(levels("--quiet", "quiet"), (1, 3));
+    for (output, options) in [("json", "--format json"), ("page", "--report page.html")] {
+        assert_eq!(levels(&format!("--quiet {options}"), output), (all, 0), "{options}");
+    }
+}
+
 #[test]
 fn a_search_for_violations_ends_in_time() {
     let folder = Folder::with(&[]);
