@@ -208,7 +208,7 @@ fn a_password_comes_from_the_environment_and_is_told_to_nobody_else() {
 
 /// Runs with files of at most so many blocks of 512 bytes, as if the disk were full then.
 #[cfg(unix)]
-fn with_little_space(folder: &Folder, blocks: u32, arguments: &str) -> Run {
+pub(crate) fn with_little_space(folder: &Folder, blocks: u32, arguments: &str) -> Run {
     let limited = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");
     let isolde = folder.command(arguments);
     let mut command = Command::new("/bin/sh");
