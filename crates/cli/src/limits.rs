@@ -218,6 +218,16 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
 }
 
+/// How long something is to go on: nothing of it would be a misunderstanding.
+pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => {
+            Err(format!("expected a time longer than nothing, such as 30s, found `{text}`"))
+        }
+        lasting => Ok(lasting),
+    }
+}
+
 /// A time as [`parse_duration`] takes it, in its largest unit.
 pub(crate) fn typed(duration: Duration) -> String {
     const MILLISECOND: u128 = 1_000_000;

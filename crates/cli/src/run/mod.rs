@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "remove")]
     deletes: Deletes,
     /// End after this long, such as 30s, however many transactions were committed
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_lasting)]
     duration: Option<Duration>,
     /// Go on, with the next seed each time, until a level is violated; --duration ends that
     #[arg(long)]

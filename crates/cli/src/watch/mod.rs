@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     rotate: Option<u64>,
     /// End after this long, such as 30s [default: with the transactions, else at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_lasting)]
     duration: Option<Duration>,
     /// End with the first violation
     #[arg(long)]

@@ -226,6 +226,19 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     assert!(!folder.path("isolde-runs").exists(), "a run that never began leaves nothing");
 }
 
+#[test]
+fn a_duration_of_nothing_is_refused() {
+    let folder = Folder::with(&[]);
+    for (command, time) in [("run", "0s"), ("watch", "0"), ("run", "0ms")] {
+        let message = format!(
+            "error: invalid value '{time}' for '--duration <TIME>': expected a time longer than \
+             nothing, such as 30s, found `{time}`\n\nFor more information, try '--help'.\n"
+        );
+        let given = folder.isolde(&format!("{command} sqlite --duration {time}"));
+        assert_eq!(given, refused(&message), "{command}");
+    }
+}
+
 /// Promises are names of levels, which drivers cannot check themselves.
 #[test]
 fn every_claim_names_levels_and_anomalies() {
@@ -459,10 +472,10 @@ fn a_program_that_never_answers_keeps_no_run_from_ending() {
 fn a_run_that_committed_nothing_has_tested_nothing() {
     let folder = Folder::with(&[]);
     let nothing = "nothing was committed, so nothing was tested";
-    let run = folder.isolde("run sim://serializable --duration 0s --quiet --output quiet");
+    let run = folder.isolde("run sim://serializable --duration 1ns --quiet --output quiet");
     let verdict = format!("strict-serializable: unknown ({nothing})\n");
     assert_eq!((run.status, run.stdout), (2, verdict.clone()));
-    let run = folder.isolde("run sim://serializable --duration 0s --output out");
+    let run = folder.isolde("run sim://serializable --duration 1ns --output out");
     assert_eq!(run.status, 2, "{run:?}");
     let (head, rest) = run.stdout.split_once("\n\n").expect("a head");
     assert!(head.ends_with(nothing), "{run:?}");
@@ -470,11 +483,11 @@ fn a_run_that_committed_nothing_has_tested_nothing() {
     assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
     // One level that needs times, and one that does not.
     let levels = "--level serializable --level strong-snapshot-isolation";
-    let run = folder.isolde(&format!("run sqlite --duration 0s --quiet --output both {levels}"));
+    let run = folder.isolde(&format!("run sqlite --duration 1ns --quiet --output both {levels}"));
     let unknown = |level: &str| format!("{level}: unknown ({nothing})\n");
     let verdicts = unknown("strong-snapshot-isolation") + &unknown("serializable");
     assert_eq!((run.status, run.stdout), (2, verdicts));
-    let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
+    let watch = folder.isolde("watch sim://serializable --duration 1ns --quiet");
     assert_eq!(watch.status, 2, "{watch:?}");
     let said = "  nothing was committed, so nothing was verified\n";
     assert!(watch.stdout.contains(said), "{watch:?}");
