@@ -104,12 +104,17 @@ const DEFAULT_PRESET: &str = "MTC";
 /// nothing, and the ones before it would be forgotten.
 const ROUND_MIN: Duration = Duration::from_millis(250);
 
+/// Presets whose answers leave open what they were found in.
+const WHITE_BOX_PRESETS: &str = "\
+The presets phantoms and predicate-deletes want --white-box, where the database has it: what
+conditions did not find, clients alone cannot tell, and the verdict is mostly `unknown`.";
+
 fn after_help() -> String {
     let mut text = String::from("Databases:\n");
     for target in TARGETS {
         writeln!(text, "  {:30}  {}", target.example, target.title).expect("a string grows");
     }
-    format!("{text}\n{}", workload::presets(DEFAULT_PRESET))
+    format!("{text}\n{}\n{WHITE_BOX_PRESETS}", workload::presets(DEFAULT_PRESET))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {

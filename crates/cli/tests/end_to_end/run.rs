@@ -239,6 +239,17 @@ fn a_duration_of_nothing_is_refused() {
     }
 }
 
+/// Without it they mostly end as `unknown`.
+#[test]
+fn the_help_says_which_presets_want_a_white_box() {
+    let help = Folder::with(&[]).isolde("run --help").stdout;
+    let end = help.split("The presets ").last().expect("a text");
+    let (names, _) = end.split_once(" want --white-box").expect(&help);
+    for name in names.split(" and ") {
+        assert!(help.contains(&format!("\n  {name}: ")), "{name}");
+    }
+}
+
 /// Promises are names of levels, which drivers cannot check themselves.
 #[test]
 fn every_claim_names_levels_and_anomalies() {
