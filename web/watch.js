@@ -71,6 +71,7 @@
       tile("memory", `${number(status.memory_bytes / 1048576)} MB`),
       tile("clients", `${status.clients_open} of ${status.clients}`),
     ];
+    if (status.ended_by) tiles.push(tile("ended early", status.ended_by, "bad"));
     if (status.complete_checker) tiles.push(tile("complete checker", status.complete_checker));
     byId("tiles").replaceChildren(...tiles);
     rates.push(status.rate);

@@ -28,16 +28,21 @@ impl Arguments {
 /// whose turn it is, or because the memory is full. Remembers why it said so.
 pub(crate) struct Clock {
     start: Instant,
-    deadline: Option<Instant>,
-    /// In nanoseconds since the start.
+    /// In nanoseconds since the start, like the next; the largest number is never.
+    deadline: AtomicU64,
     turn_ends: AtomicU64,
     is_memory: AtomicBool,
 }
 
 impl Clock {
     pub(crate) fn new(start: Instant, deadline: Option<Instant>) -> Clock {
+        let never = || AtomicU64::new(u64::MAX);
         let is_memory = AtomicBool::new(false);
-        Clock { start, deadline, turn_ends: AtomicU64::new(u64::MAX), is_memory }
+        let clock = Clock { start, deadline: never(), turn_ends: never(), is_memory };
+        if let Some(deadline) = deadline {
+            clock.ends_at(deadline);
+        }
+        clock
     }
 
     /// One that starts now.
@@ -46,16 +51,22 @@ impl Clock {
     }
 
     pub(crate) fn has_deadline(&self) -> bool {
-        self.deadline.is_some()
+        self.deadline.load(Relaxed) != u64::MAX
+    }
+
+    /// Another deadline in place of the one that there is.
+    pub(crate) fn ends_at(&self, deadline: Instant) {
+        self.deadline.store(self.since_start(deadline), Relaxed);
+        self.turn_ends.store(u64::MAX, Relaxed);
     }
 
     pub(crate) fn is_over(&self) -> bool {
         let is_full = heap::is_full();
         let is_over = is_full
-            || self.deadline.is_some_and(|deadline| {
-                let now = Instant::now();
-                now >= deadline || self.since_start(now) >= self.turn_ends.load(Relaxed)
-            });
+            || self.has_deadline() && {
+                let now = self.since_start(Instant::now());
+                now >= self.deadline.load(Relaxed) || now >= self.turn_ends.load(Relaxed)
+            };
         if is_over {
             self.is_memory.store(is_full, Relaxed);
         }
@@ -69,10 +80,12 @@ impl Clock {
 
     /// Begins a turn that takes one in so many parts of what is left.
     pub(crate) fn turn(&self, parts: u32) {
-        let Some(deadline) = self.deadline else { return };
-        let now = Instant::now();
-        let left = deadline.saturating_duration_since(now);
-        self.turn_ends.store(self.since_start(now + left / parts), Relaxed);
+        if !self.has_deadline() {
+            return;
+        }
+        let now = self.since_start(Instant::now());
+        let left = self.deadline.load(Relaxed).saturating_sub(now);
+        self.turn_ends.store(now + left / u64::from(parts), Relaxed);
     }
 
     fn since_start(&self, instant: Instant) -> u64 {
@@ -205,6 +218,16 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
 }
 
+/// How long something is to go on: nothing of it would be a misunderstanding.
+pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => {
+            Err(format!("expected a time longer than nothing, such as 30s, found `{text}`"))
+        }
+        lasting => Ok(lasting),
+    }
+}
+
 /// A time as [`parse_duration`] takes it, in its largest unit.
 pub(crate) fn typed(duration: Duration) -> String {
     const MILLISECOND: u128 = 1_000_000;
@@ -286,6 +309,17 @@ mod tests {
         clock.turn(1);
         assert!(!clock.is_over());
         assert!(Clock::new(start, Some(start)).is_over());
+    }
+
+    #[test]
+    fn a_deadline_can_be_brought_forward_and_put_off() {
+        let now = Instant::now();
+        let clock = Clock::until(Some(now + Duration::from_hours(1)));
+        assert!(!clock.is_over());
+        clock.ends_at(now);
+        assert!(clock.is_over());
+        clock.ends_at(now + Duration::from_hours(1));
+        assert!(!clock.is_over());
     }
 
     #[test]

@@ -382,7 +382,10 @@ impl Cell {
             self.blocked |= outcome.blocked;
             let end = match &outcome.happened {
                 Happened::Done => String::new(),
-                Happened::Answered(answer) => format!(": {answer:?}"),
+                Happened::Answered(answer) => match answer.to_string() {
+                    nothing if nothing.is_empty() => nothing,
+                    answer => format!(": {answer}"),
+                },
                 Happened::Failed(failure) => {
                     self.aborted.push(failure.reason().to_owned());
                     format!(": {failure}")

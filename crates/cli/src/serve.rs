@@ -6,6 +6,7 @@
 use crate::exit::{Failure, Status};
 use crate::http::{self, Answer, Waiting};
 use crate::interruption::Interruption;
+use crate::run::strongest;
 use crate::subject::{HISTORY_FILE, Opening, RUN_FILE, read_json};
 use crate::{input, limits, out, report, say};
 use isolde_report::{RunRow, runs_to_html};
@@ -169,8 +170,11 @@ fn row(name: String, folder: &Path) -> RunRow {
         .collect();
     let any = |wanted: &&str| gate.iter().any(|(_, verdict)| verdict == wanted);
     let verdict = ["violated", "unknown", "satisfied"].into_iter().find(any);
-    let strongest: Vec<&str> =
-        run["strongest"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    // Runs of older versions do not say what was not decided.
+    let names = |field: &str| -> Vec<&str> {
+        run[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    let seen = strongest::to_text(&names("strongest"), &names("undecided"));
     let told: Vec<String> =
         gate.iter().map(|(level, verdict)| format!("{level}: {verdict}")).collect();
     RunRow {
@@ -188,7 +192,7 @@ fn row(name: String, folder: &Path) -> RunRow {
             text("seed")
         ),
         verdict: verdict.unwrap_or("nothing promised").to_owned(),
-        detail: format!("{}; strongest seen: {}", told.join(", "), strongest.join(", ")),
+        detail: format!("{}; strongest seen: {seen}", told.join(", ")),
         size: format!(
             "{} committed, {} aborted, {} unknown",
             text("committed"),

@@ -102,7 +102,8 @@ fn a_program_that_does_not_speak_the_protocol_is_refused() {
     let refused = |address: &str| conformance::refuses(open(address), "");
     assert!(refused("exec:/no/such/program").starts_with("cannot start /no/such/program: "));
     assert_eq!(refused("exec:"), "expected a program, as in exec:python3 database.py file");
-    assert!(refused("exec:true").starts_with("the program ended"), "{}", refused("exec:true"));
+    assert_eq!(refused("exec:true"), "the program `true` ended (exit status: 0)");
+    assert_eq!(refused("exec:false now"), "the program `false now` ended (exit status: 1)");
     assert!(refused("exec:echo hello").starts_with("expected a line of JSON"));
 }
 

@@ -4,6 +4,7 @@
 //! lists are apart from them.
 
 pub use isolde_history::Function;
+use std::fmt;
 
 /// One request of a client.
 ///
@@ -291,4 +292,48 @@ pub enum Answer {
     Rows(Vec<(u64, u64)>),
     /// Whether the request changed anything.
     Applied(bool),
+}
+
+/// What it tells, in words; nothing if it was only done.
+impl fmt::Display for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&match self {
+            Answer::Done => String::new(),
+            Answer::Value(value) => value.map_or("nothing".to_owned(), |value| value.to_string()),
+            Answer::List(elements) if elements.is_empty() => "an empty list".to_owned(),
+            Answer::List(elements) => joined(elements.iter().map(u64::to_string)),
+            Answer::Rows(rows) if rows.is_empty() => "no rows".to_owned(),
+            Answer::Rows(rows) => {
+                joined(rows.iter().map(|(key, value)| format!("{key} = {value}")))
+            }
+            Answer::Applied(true) => "applied".to_owned(),
+            Answer::Applied(false) => "changed nothing".to_owned(),
+        })
+    }
+}
+
+fn joined(each: impl Iterator<Item = String>) -> String {
+    each.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer;
+
+    #[test]
+    fn answers_are_told_in_words() {
+        for (answer, told) in [
+            (Answer::Done, ""),
+            (Answer::Value(Some(10)), "10"),
+            (Answer::Value(None), "nothing"),
+            (Answer::List(vec![1, 2]), "1, 2"),
+            (Answer::List(vec![]), "an empty list"),
+            (Answer::Rows(vec![(1, 10), (2, 20)]), "1 = 10, 2 = 20"),
+            (Answer::Rows(vec![]), "no rows"),
+            (Answer::Applied(true), "applied"),
+            (Answer::Applied(false), "changed nothing"),
+        ] {
+            assert_eq!(answer.to_string(), told);
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub(crate) mod faults;
 mod live;
 mod outcome;
 mod record;
+pub(crate) mod strongest;
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "remove")]
     deletes: Deletes,
     /// End after this long, such as 30s, however many transactions were committed
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_lasting)]
     duration: Option<Duration>,
     /// Go on, with the next seed each time, until a level is violated; --duration ends that
     #[arg(long)]
@@ -68,7 +69,7 @@ pub(crate) struct Arguments {
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    /// Print the verdicts alone
+    /// Print the verdicts alone, and search for no other level
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -103,12 +104,17 @@ const DEFAULT_PRESET: &str = "MTC";
 /// nothing, and the ones before it would be forgotten.
 const ROUND_MIN: Duration = Duration::from_millis(250);
 
+/// Presets whose answers leave open what they were found in.
+const WHITE_BOX_PRESETS: &str = "\
+The presets phantoms and predicate-deletes want --white-box, where the database has it: what
+conditions did not find, clients alone cannot tell, and the verdict is mostly `unknown`.";
+
 fn after_help() -> String {
     let mut text = String::from("Databases:\n");
     for target in TARGETS {
         writeln!(text, "  {:30}  {}", target.example, target.title).expect("a string grows");
     }
-    format!("{text}\n{}", workload::presets(DEFAULT_PRESET))
+    format!("{text}\n{}\n{WHITE_BOX_PRESETS}", workload::presets(DEFAULT_PRESET))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {

@@ -1,11 +1,13 @@
 //! The second half of a run: check what was recorded, and tell.
 
-use super::Run;
 use super::asked::Asked;
 use super::bank::Total;
 use super::faults::{self, Seen};
 use super::record::Recorded;
+use super::strongest;
+use super::{Arguments, Run};
 use crate::exit::{Failure, Status};
+use crate::output::OutputFormat;
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
 use isolde_harness::{
@@ -68,6 +70,8 @@ pub(super) struct Outcome {
     gate: Vec<Gate>,
     /// The strongest levels that hold, promised or not.
     strongest: Vec<&'static str>,
+    /// Levels that may hold as well or not: nobody knows.
+    undecided: Vec<&'static str>,
     /// The whole report, as `isolde check` has it.
     report: Report,
     #[serde(skip)]
@@ -129,6 +133,14 @@ const NOTHING_TESTED: &str = "nothing was committed, so nothing was tested";
 /// How long checking may take, unless the user says otherwise: a run must answer.
 const CHECK_TIME: Duration = Duration::from_mins(1);
 
+/// Levels beside those that decide get as much time as those took, and this: what was asked
+/// for is known by then, and the rest must not make the answer wait.
+const BESIDE_TIME: Duration = Duration::from_secs(5);
+
+/// Why such a level is open.
+const BESIDE_REASON: &str = "it is not asked for, and got no more than five seconds beside the \
+                             time of the levels that are";
+
 /// The first signal while a history is checked ends that; the second one ends the program.
 struct Ending<'a> {
     stop: &'a AtomicBool,
@@ -157,18 +169,41 @@ impl Ending<'_> {
         !self.is_spent && self.stop.load(Relaxed)
     }
 
-    /// Says of levels that are open why they are, if it was not for a limit.
-    fn explain(&self, decided: &mut [Decided]) {
-        if !self.is_wanted() {
-            return;
-        }
+    /// Says of levels that are open why they are, if it was not for the time limit: because of
+    /// a signal, or else for the reason that is given, if one is.
+    fn explain(&self, decided: &mut [Decided], other: Option<&'static str>) {
+        let interrupted = self.is_wanted().then_some("interrupted");
+        let Some(why) = interrupted.or(other) else { return };
         for (_, verdict, _) in decided {
             if let Verdict::Unknown(Unknown::Limit(reason)) = verdict
                 && (*reason == limits::Reached::Time.message() || reason.starts_with("time is up"))
             {
-                *reason = "interrupted".into();
+                *reason = why.into();
             }
         }
+    }
+}
+
+impl Run<'_> {
+    /// Whether anybody is shown more than the levels that decide.
+    fn tells_all_levels(&self) -> bool {
+        let Arguments { quiet, format, report, .. } = self.arguments;
+        !quiet || *format == OutputFormat::Json || report.is_some()
+    }
+
+    /// The levels that decide among those that the history can tell about.
+    fn levels_with(&self, mut others: Vec<Level>) -> Vec<Level> {
+        others.extend(&self.levels);
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
+    /// When the search for levels beside those that decide ends, if that is before the deadline.
+    /// Where none decides, the others are what was asked for.
+    fn sooner(&self, checking: &Ending<'_>, deadline: Instant) -> Option<Instant> {
+        let end = Instant::now() + checking.begun.elapsed() + BESIDE_TIME;
+        (end < deadline && !self.levels.is_empty()).then_some(end)
     }
 }
 
@@ -176,6 +211,7 @@ impl Ending<'_> {
 struct Judged {
     report: Report,
     gate: Vec<Gate>,
+    undecided: Vec<&'static str>,
     explained: String,
     bank: Option<Total>,
     counts: Counts,
@@ -208,22 +244,21 @@ impl Judged {
             observe: &|_| {},
         };
         let mut checking = Check::new(&history, &index, &limits);
-        let mut decide = |levels: &[Level]| {
-            let mut decided = check::decide(&mut checking, levels, |_, _, _| {});
-            ending.explain(&mut decided);
-            decided
-        };
-        let gate = decide(&run.levels);
+        let mut gate = check::decide(&mut checking, &run.levels, |_, _, _| {});
+        ending.explain(&mut gate, None);
         let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
-        let all = if is_last || is_violated {
-            let mut levels = applicable_levels(&history);
-            levels.extend(&run.levels);
-            levels.sort_unstable();
-            levels.dedup();
-            decide(&levels)
+        let levels = run.levels_with(applicable_levels(&history));
+        let all = if (is_last || is_violated) && run.tells_all_levels() {
+            let sooner = run.sooner(&ending, deadline);
+            clock.ends_at(sooner.unwrap_or(deadline));
+            let mut all = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
+            ending.explain(&mut all, sooner.map(|_| BESIDE_REASON));
+            clock.ends_at(deadline);
+            all
         } else {
             gate.clone()
         };
+        let undecided = strongest::undecided(&levels, &all);
         let of = |decided: &[Decided]| {
             Report::new(&history, &index, (&name, format.name), decided, checking.found())
         };
@@ -242,7 +277,7 @@ impl Judged {
         }
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, explained, bank, counts })
+        Ok(Judged { report, gate, undecided, explained, bank, counts })
     }
 }
 
@@ -256,7 +291,7 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, gate, explained, bank, counts } =
+        let Judged { report, gate, undecided, explained, bank, counts } =
             Judged::of(run, &recorded, parameters, is_last)?;
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
@@ -288,6 +323,7 @@ impl Outcome {
             ended_by: recorded.ended_by.or(interrupted),
             gate,
             strongest: report.strongest.clone(),
+            undecided,
             report,
             explained,
             history: recorded.history.display().to_string(),
@@ -366,7 +402,10 @@ impl Outcome {
         if self.gate.is_empty() {
             writeln!(out, "nothing is promised, so nothing can be broken").expect("a string grows");
         }
-        let strongest = if self.committed == 0 { String::new() } else { self.strongest.join(", ") };
+        let strongest = match self.committed {
+            0 => String::new(),
+            _ => strongest::to_text(&self.strongest, &self.undecided),
+        };
         for (name, value) in
             [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
         {

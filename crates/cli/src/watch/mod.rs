@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     rotate: Option<u64>,
     /// End after this long, such as 30s [default: with the transactions, else at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_lasting)]
     duration: Option<Duration>,
     /// End with the first violation
     #[arg(long)]
@@ -416,7 +416,11 @@ impl Watch<'_> {
             fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
             stop: &self.interruption.stop,
         };
-        let fed = self.while_fed(monitor, || Ok(driving.run(database.as_ref(), &log)));
+        let fed = self.while_fed(monitor, || {
+            let ended_by = driving.run(database.as_ref(), &log);
+            self.status.lock().expect("the watch does not panic").ended_by.clone_from(&ended_by);
+            Ok(ended_by)
+        });
         let ended_by = clean_up_after(database.as_mut(), fed?);
         if let Some(message) = &ended_by {
             say(&format!("isolde: watch: {message}"));

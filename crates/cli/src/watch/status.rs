@@ -54,6 +54,8 @@ pub(super) struct Status {
     /// Rounds that it could not decide.
     pub(super) rounds_undecided: u64,
     pub(super) is_over: bool,
+    /// What ended the watch before its time.
+    pub(super) ended_by: Option<String>,
 }
 
 /// What a finding counts as.
@@ -261,6 +263,10 @@ impl Status {
             let named = named(&self.documented);
             writeln!(text, "  documented deviations: {named}").expect("a string grows");
         }
+        if let Some(by) = &self.ended_by {
+            writeln!(text, "  ended early, after {:.1} s: {by}", self.seconds)
+                .expect("a string grows");
+        }
         if self.violation_count() == 0 {
             text.push_str("  no violations\n");
         } else {
@@ -338,6 +344,7 @@ impl Status {
             "stories": self.stories,
             "complete_checker": self.rounds,
             "is_over": self.is_over,
+            "ended_by": self.ended_by,
         })
     }
 

@@ -209,7 +209,7 @@ fn postgresql_shows_anomalies_that_only_conditions_see() {
     let found = run(
         &folder,
         "postgres --isolation read-committed --white-box --preset phantoms --sessions 8 \
-         --transactions 1000 --level serializable",
+         --transactions 1000 --level serializable --level repeatable-read",
     );
     assert_eq!(found.status, 1, "{}", found.shown);
     assert_eq!(found.level("repeatable-read"), "satisfied", "{}", found.shown);
@@ -407,7 +407,7 @@ fn a_standby_of_postgresql_shows_a_long_fork() {
     let found = run(
         &folder,
         "postgres+standby --isolation repeatable-read --level snapshot-isolation \
-         --preset BlindW-RW+ --operations 2 --keys 20 --sessions 30 --transactions 5000 \
+         --level parallel-snapshot-isolation --preset BlindW-RW+ --operations 2 --keys 20 --sessions 30 --transactions 5000 \
          --until-violation --duration 60s --timeout 20s",
     );
     assert_eq!(found.status, 1, "{}", found.shown);

@@ -65,6 +65,19 @@ fn a_phantom_breaks_a_promise() {
     assert_eq!(without.status, 0);
 }
 
+/// Answers were told as the program has them in memory.
+#[test]
+fn steps_are_told_in_words() {
+    let matrix = Folder::with(&[]).isolde("matrix sqlite --only P4 --format json");
+    let json: Value = serde_json::from_str(&matrix.stdout).expect(&matrix.stderr);
+    let steps = json["isolations"][0]["anomalies"][0]["steps"].as_array().expect("steps");
+    // On a busy machine every step may look as if it had waited.
+    let told = |step: &Value| step.as_str().expect("a text").replace(" (blocked)", "");
+    let steps: Vec<String> = steps.iter().map(told).collect();
+    let expected = ["I begin", "I write 0 = 10", "I commit", "A begin", "B begin", "A read 0: 10"];
+    assert_eq!(steps[..expected.len()], expected);
+}
+
 /// The second history was refused, because there was one of its name.
 #[test]
 fn what_is_asked_for_twice_is_tried_twice() {

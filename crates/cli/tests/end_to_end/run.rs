@@ -3,6 +3,7 @@
 use crate::support::{Folder, Run, refused};
 use isolde_harness::TxnKind;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const SHORT: &str = "--sessions 4 --transactions 400";
 
@@ -104,6 +105,44 @@ fn json_is_what_run_json_has() {
     assert_eq!(json["strongest"], json["report"]["strongest"]);
 }
 
+/// What was not decided looked like what does not hold.
+#[test]
+fn levels_without_a_verdict_stand_beside_the_strongest_that_was_seen() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde("run sqlite --preset phantoms --transactions 300 --timeout 0 -o out");
+    let json: Value = serde_json::from_str(&folder.read("out/run.json")).expect("JSON");
+    let levels = json["report"]["levels"].as_object().expect("levels");
+    let is_open = |name: &&String| levels[*name]["verdict"] == "unknown";
+    let open: BTreeSet<&str> = levels.keys().filter(is_open).map(String::as_str).collect();
+    let names = json["undecided"].as_array().expect("names").iter().filter_map(Value::as_str);
+    assert_eq!(names.collect::<BTreeSet<_>>(), open);
+    assert!(open.contains("strict-serializable"), "{open:?}");
+    let line = run.stdout.lines().find(|line| line.starts_with("strongest seen: "));
+    let line = line.expect(&run.stdout);
+    let told = format!(" (not decided: {} levels up to ", open.len());
+    assert!(line.contains(&told) && line.ends_with("strict-serializable)"), "{line}");
+}
+
+/// The time for a level beside those that decide does not make the answer wait.
+#[test]
+fn only_levels_that_are_told_are_searched_for() {
+    let folder = Folder::with(&[]);
+    let levels = |options: &str, output: &str| {
+        folder.isolde(&format!("run sqlite {SHORT} --output {output} {options}"));
+        let run = folder.read(&format!("{output}/run.json"));
+        let json: Value = serde_json::from_str(&run).expect("JSON");
+        let decided = json["report"]["levels"].as_object().expect("levels").len();
+        (decided, json["undecided"].as_array().expect("names").len())
+    };
+    let (all, undecided) = levels("", "told");
+    assert_eq!((all > 10, undecided), (true, 0));
+    // What is stronger than the promise, or beside it, is not known.
+    assert_eq!(levels("--quiet", "quiet"), (1, 3));
+    for (output, options) in [("json", "--format json"), ("page", "--report page.html")] {
+        assert_eq!(levels(&format!("--quiet {options}"), output), (all, 0), "{options}");
+    }
+}
+
 #[test]
 fn a_search_for_violations_ends_in_time() {
     let folder = Folder::with(&[]);
@@ -185,6 +224,30 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
         );
     }
     assert!(!folder.path("isolde-runs").exists(), "a run that never began leaves nothing");
+}
+
+#[test]
+fn a_duration_of_nothing_is_refused() {
+    let folder = Folder::with(&[]);
+    for (command, time) in [("run", "0s"), ("watch", "0"), ("run", "0ms")] {
+        let message = format!(
+            "error: invalid value '{time}' for '--duration <TIME>': expected a time longer than \
+             nothing, such as 30s, found `{time}`\n\nFor more information, try '--help'.\n"
+        );
+        let given = folder.isolde(&format!("{command} sqlite --duration {time}"));
+        assert_eq!(given, refused(&message), "{command}");
+    }
+}
+
+/// Without it they mostly end as `unknown`.
+#[test]
+fn the_help_says_which_presets_want_a_white_box() {
+    let help = Folder::with(&[]).isolde("run --help").stdout;
+    let end = help.split("The presets ").last().expect("a text");
+    let (names, _) = end.split_once(" want --white-box").expect(&help);
+    for name in names.split(" and ") {
+        assert!(help.contains(&format!("\n  {name}: ")), "{name}");
+    }
 }
 
 /// Promises are names of levels, which drivers cannot check themselves.
@@ -420,10 +483,10 @@ fn a_program_that_never_answers_keeps_no_run_from_ending() {
 fn a_run_that_committed_nothing_has_tested_nothing() {
     let folder = Folder::with(&[]);
     let nothing = "nothing was committed, so nothing was tested";
-    let run = folder.isolde("run sim://serializable --duration 0s --quiet --output quiet");
+    let run = folder.isolde("run sim://serializable --duration 1ns --quiet --output quiet");
     let verdict = format!("strict-serializable: unknown ({nothing})\n");
     assert_eq!((run.status, run.stdout), (2, verdict.clone()));
-    let run = folder.isolde("run sim://serializable --duration 0s --output out");
+    let run = folder.isolde("run sim://serializable --duration 1ns --output out");
     assert_eq!(run.status, 2, "{run:?}");
     let (head, rest) = run.stdout.split_once("\n\n").expect("a head");
     assert!(head.ends_with(nothing), "{run:?}");
@@ -431,11 +494,11 @@ fn a_run_that_committed_nothing_has_tested_nothing() {
     assert!(rest.starts_with(&format!("{verdict}history: out/history.log\n")), "{run:?}");
     // One level that needs times, and one that does not.
     let levels = "--level serializable --level strong-snapshot-isolation";
-    let run = folder.isolde(&format!("run sqlite --duration 0s --quiet --output both {levels}"));
+    let run = folder.isolde(&format!("run sqlite --duration 1ns --quiet --output both {levels}"));
     let unknown = |level: &str| format!("{level}: unknown ({nothing})\n");
     let verdicts = unknown("strong-snapshot-isolation") + &unknown("serializable");
     assert_eq!((run.status, run.stdout), (2, verdicts));
-    let watch = folder.isolde("watch sim://serializable --duration 0s --quiet");
+    let watch = folder.isolde("watch sim://serializable --duration 1ns --quiet");
     assert_eq!(watch.status, 2, "{watch:?}");
     let said = "  nothing was committed, so nothing was verified\n";
     assert!(watch.stdout.contains(said), "{watch:?}");

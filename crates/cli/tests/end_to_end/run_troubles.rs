@@ -208,7 +208,7 @@ fn a_password_comes_from_the_environment_and_is_told_to_nobody_else() {
 
 /// Runs with files of at most so many blocks of 512 bytes, as if the disk were full then.
 #[cfg(unix)]
-fn with_little_space(folder: &Folder, blocks: u32, arguments: &str) -> Run {
+pub(crate) fn with_little_space(folder: &Folder, blocks: u32, arguments: &str) -> Run {
     let limited = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");
     let isolde = folder.command(arguments);
     let mut command = Command::new("/bin/sh");
@@ -273,7 +273,8 @@ fn a_disk_without_space_for_the_result_does_not_hide_it() {
     let run = with_little_space(
         &folder,
         8,
-        "run sim://serializable --sessions 2 --transactions 100000 --output out --quiet",
+        "run sim://serializable --sessions 2 --transactions 100000 --output out --quiet \
+         --report page.html",
     );
     assert_eq!((run.status, run.stdout.as_str()), (3, "strict-serializable: satisfied\n"));
     let unwritten = "isolde: out/run.json: cannot be written: File too large (os error 27)\n";

@@ -1,5 +1,7 @@
-//! `isolde watch` and what is no fault of the database: clocks, and connections that are cut.
+//! `isolde watch` and what is no fault of the database: clocks, connections that are cut, full disks.
 
+#[cfg(unix)]
+use crate::run_troubles::with_little_space;
 use crate::support::Folder;
 use crate::watch::Listening;
 use isolde_client::{Row, Trace};
@@ -350,4 +352,20 @@ fn what_a_history_of_changes_by_condition_leaves_open_is_counted_by_its_reason()
                    rows to change not checked, what they held is not told: 1\n  \
                    rows not found not checked, rows are changed by condition: 2\n";
     assert!(run.stdout.contains(reasons), "{run:?}");
+}
+
+/// The summary praised what there was, as if nothing were missing.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_stands_in_the_summary_and_in_the_last_event() {
+    let folder = Folder::with(&[]);
+    let arguments = "watch sim://serializable --log history.log --duration 10m --events events";
+    let run = with_little_space(&folder, 128, arguments);
+    assert_eq!(run.status, 2, "{run:?}");
+    let full = "cannot write the history: File too large (os error 27)";
+    let line = run.stdout.lines().find(|line| line.starts_with("  ended early, after "));
+    assert!(line.expect(&run.stdout).ends_with(&format!(" s: {full}")), "{run:?}");
+    let events = folder.read("events");
+    let last: Value = serde_json::from_str(events.lines().last().expect("events")).expect("JSON");
+    assert_eq!((last["event"].as_str(), last["ended_by"].as_str()), (Some("end"), Some(full)));
 }

@@ -4,10 +4,10 @@ use isolde_harness::Failure;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may take to answer. It should give up earlier by itself.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -18,6 +18,7 @@ const LINE_MAX: u64 = 1 << 26;
 const WATCHER: &str = r#"read -r _; kill -9 "-$1""#;
 
 pub(super) struct Process {
+    command: String,
     group: Arc<Group>,
     input: ChildStdin,
     /// Lines of its output; a thread reads them, so that waiting can end.
@@ -59,7 +60,7 @@ impl Process {
             }
         });
         let group = Arc::new(Group::new(child)?);
-        Ok(Process { group, input, lines })
+        Ok(Process { command: command.to_owned(), group, input, lines })
     }
 
     /// What is needed to end it from elsewhere while it is asked.
@@ -71,18 +72,18 @@ impl Process {
     pub(super) fn ask(&mut self, message: &Value) -> Result<Value, Silence> {
         let mut text = message.to_string();
         text.push('\n');
-        let sent = self.input.write_all(text.as_bytes()).and_then(|()| self.input.flush());
-        // What it said before it ended tells more than that it ended.
+        // What it said before it ended tells more than that it takes no messages.
+        let _ = self.input.write_all(text.as_bytes()).and_then(|()| self.input.flush());
         let line = self.lines.recv_timeout(ANSWER_LIMIT).map_err(|error| {
-            Silence::Gone(match (error, sent) {
-                (RecvTimeoutError::Timeout, _) => {
-                    format!("the program did not answer in {ANSWER_LIMIT:?}")
-                }
-                (RecvTimeoutError::Disconnected, Err(error)) => {
-                    format!("the program ended: {error}")
-                }
-                (RecvTimeoutError::Disconnected, Ok(())) => "the program ended".to_owned(),
-            })
+            let command = &self.command;
+            let happened = match error {
+                RecvTimeoutError::Timeout => format!("did not answer in {ANSWER_LIMIT:?}"),
+                RecvTimeoutError::Disconnected => match self.group.status() {
+                    Some(status) => format!("ended ({status})"),
+                    None => "closed its output".to_owned(),
+                },
+            };
+            Silence::Gone(format!("the program `{command}` {happened}"))
         })?;
         serde_json::from_slice(&line).map_err(|_| {
             let found: String = String::from_utf8_lossy(&line).chars().take(80).collect();
@@ -122,6 +123,21 @@ impl Group {
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(Failure::Refused(format!("cannot watch over the program: {error}")))
+            }
+        }
+    }
+
+    /// How the program ended. Its output is closed a moment before that, or it lives on.
+    fn status(&self) -> Option<ExitStatus> {
+        const MOMENT: Duration = Duration::from_secs(3);
+        let deadline = Instant::now() + MOMENT;
+        loop {
+            let ended = self.child.lock().expect("nobody panics while ending it").try_wait();
+            match ended {
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                ended => return ended.ok().flatten(),
             }
         }
     }
