@@ -353,6 +353,9 @@ pub fn found_by_reading(history: &History, index: &Index) -> Vec<Anomaly> {
     anomalies
 }
 
+/// The key of an anomaly of a history that has none: what was found by condition has no row.
+pub(crate) const NO_KEY: KeyId = KeyId(u32::MAX);
+
 /// The anomaly that operations on one key show.
 pub(crate) fn of_operations(
     history: &History,

@@ -14,17 +14,19 @@ impl Check<'_> {
     /// Decides levels that are in the order of [`Level`] while `stop` of the limits keeps a time
     /// limit; every verdict is told, the last one of a level counts.
     ///
-    /// Levels without a search come first. Then half of the time is shared equally among the
-    /// searches, and what is open after that gets all that is left. `turn` is called before
-    /// each level with the part of the time that is left which it may use: one in so many.
-    /// `stop` has to keep to that, until the next turn.
+    /// Levels without a search come first; where values repeat there are none. Then half of the
+    /// time is shared equally among the searches, and so is all that is left among those which
+    /// are open after that. `turn` is called before each level with the part of the time that is
+    /// left which it may use: one in so many. `stop` has to keep to that, until the next turn.
     pub fn decide_in_turns(
         &mut self,
         levels: &[Level],
         turn: &dyn Fn(u32),
         mut tell: impl FnMut(Level, &Verdict),
     ) -> Vec<(Level, Verdict)> {
-        let is_searched = |level: &Level| !RULES.iter().any(|rule| rule.level == *level);
+        let values_repeat = self.values_repeat();
+        let is_searched =
+            |level: &Level| values_repeat || !RULES.iter().any(|rule| rule.level == *level);
         let (searched, quick): (Vec<Level>, Vec<Level>) =
             levels.iter().rev().copied().partition(is_searched);
         let count = searched.len() as u32;
@@ -41,11 +43,12 @@ impl Check<'_> {
                 open.push(level);
             }
         }
-        turn(1);
         self.verdicts.retain(|(level, _)| !open.contains(level));
-        for level in open {
+        for (left, level) in (1..=open.len() as u32).rev().zip(open) {
+            turn(left);
             tell(level, &self.decide(level));
         }
+        turn(1);
         levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
     }
 
@@ -93,6 +96,22 @@ mod tests {
         }
     }
 
+    /// Who wrote a value that repeats has to be tried, which took the time of a stronger level
+    /// that settles all of them.
+    #[test]
+    fn strong_levels_come_first_where_values_repeat() {
+        let history = parse_text("A: w(x,1)\nB: w(x,1)\nC: r(x,1)\n").expect("well-formed");
+        let index = Index::new(&history);
+        let mut told = Vec::new();
+        let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
+        let _ = Check::new(&history, &index, &Limits::NONE).decide_in_turns(
+            &levels,
+            &|_| {},
+            |level, _| told.push(level),
+        );
+        assert_eq!(told, [Level::Serializable, Level::Causal, Level::ReadCommitted]);
+    }
+
     #[test]
     fn a_search_whose_turn_is_over_leaves_the_others_theirs() {
         let history = parse_text(SKEW).expect("a well-formed history");
@@ -113,7 +132,7 @@ mod tests {
             &turn,
             |level, verdict| told.push((level, verdict.name())),
         );
-        assert_eq!(*turns.borrow(), [1, 4, 3, 1]);
+        assert_eq!(*turns.borrow(), [1, 4, 3, 1, 1]);
         let expected = [
             (Level::ReadCommitted, "satisfied"),
             (Level::Serializable, "unknown"),

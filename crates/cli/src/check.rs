@@ -246,6 +246,10 @@ fn given_up(
     }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
     let decided = so_far.decided(&levels, reached);
+    if let Some(path) = &arguments.certificate {
+        let message = reached.message();
+        say(&format!("isolde: {}: no certificate was written: {message}", path.display()));
+    }
     let report = so_far.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }

@@ -62,6 +62,9 @@ impl<'a> Prose<'a> {
     }
 
     pub(crate) fn key(&self, key: KeyId) -> String {
+        if key.index() >= self.history.key_count() {
+            return "no row".into();
+        }
         self.history.datum(self.history.key_name(key)).to_string()
     }
 

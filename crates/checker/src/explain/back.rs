@@ -1,6 +1,6 @@
 //! Anomalies of a part of a history as anomalies of the whole.
 
-use crate::anomaly::{Anomaly, Cases, Evidence, Seen, Way};
+use crate::anomaly::{Anomaly, Cases, Evidence, NO_KEY, Seen, Way};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
 
@@ -8,7 +8,7 @@ use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
 pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
     let evidence = match anomaly.evidence {
         Evidence::Operations { key, ops } => Evidence::Operations {
-            key: part.keys[key.index()],
+            key: part.keys.get(key.index()).copied().unwrap_or(NO_KEY),
             ops: ops.into_iter().map(|op| part.ops[op.index()]).collect(),
         },
         Evidence::Cycle(cycle) => Evidence::Cycle(whole_cycle(part, &cycle)),

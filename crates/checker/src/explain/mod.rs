@@ -22,7 +22,7 @@ mod shrink;
 pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
-use crate::anomaly::{Anomaly, AnomalyKind, Evidence, of_operations};
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, of_operations};
 use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
 use crate::linearizable::{self, Account, Reading};
@@ -30,7 +30,7 @@ use crate::naming;
 use crate::readings::Readings;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
-use isolde_history::{History, Index, OpId, Part, Selection};
+use isolde_history::{History, Index, OpId, OpKind, Part, Selection};
 use shrink::{Keep, Shrinker, work_of};
 
 /// So many times the work of looking at the whole history once may go into a smaller
@@ -274,10 +274,20 @@ fn argue(
         .or_else(|| of_everything(history))
 }
 
-/// What cannot be told but by all that was done.
+/// What cannot be told but by all that was done. Of one operation by condition and writes it is
+/// that operation which found what was not there.
 fn of_everything(history: &History) -> Option<Anomaly> {
     let ops: Vec<OpId> = history.txns().flat_map(|txn| history.ops_of(txn)).collect();
-    let key = history.op(*ops.first()?).key;
+    let mut keys = ops.iter().map(|&op| history.op(op).key);
+    let key = keys.find(|key| key.index() < history.key_count()).or(history.keys().next());
+    let key = key.unwrap_or(NO_KEY);
+    let mut others = ops.iter().filter(|&&op| !history.op(op).kind.is_write());
+    if let (Some(&only), None) = (others.next(), others.next())
+        && history.op(only).kind == OpKind::PredicateRead
+    {
+        return Some(of_operations(history, AnomalyKind::ResultSetMismatch, key, vec![only]));
+    }
+    ops.first()?;
     Some(of_operations(history, AnomalyKind::NoVersionOrder, key, ops))
 }
 

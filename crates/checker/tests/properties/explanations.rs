@@ -179,6 +179,20 @@ fn a_cycle_that_needs_writers_apart_is_a_read_skew_of_snapshot_levels() {
     assert_eq!(name_at(text, Level::RepeatableRead), "read-only-transaction-anomaly");
 }
 
+/// The operation has no key, which the report asked for.
+#[test]
+fn an_aggregate_that_no_row_gives_is_told_by_itself() {
+    for text in [
+        "A: p(count all -> 5)\n",
+        "init *=0\nA: p(sum value 1..1 -> 5)\nB: w(x,1)\n",
+        "init *=0\nB: w(x,1)\nA: p(sum value 1..1 -> 5)\n",
+    ] {
+        for level in [Level::Prefix, Level::SnapshotIsolation, Level::Serializable] {
+            assert_eq!(name_at(text, level), "result-set-mismatch", "{level}: {text}");
+        }
+    }
+}
+
 #[test]
 fn nothing_can_be_left_out_of_the_explanations_of_random_histories() {
     let size = Size { txns_max: 7, ops_max: 4, keys_max: 3 };
