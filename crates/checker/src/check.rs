@@ -130,7 +130,7 @@ pub fn decided_levels() -> Vec<Level> {
 pub fn applicable_levels(history: &History) -> Vec<Level> {
     let mut levels = decided_levels();
     levels.retain(|&level| history.has_times() || !strong::needs_times(level));
-    if history.has_times() && linearizable::applies(history) {
+    if linearizable::applies(history) {
         levels.push(Level::Linearizable);
     }
     levels
@@ -380,7 +380,7 @@ impl<'a> Check<'a> {
             return verdict;
         }
         if level == Level::Linearizable
-            && let Some(verdict) = self.linearizable()
+            && let Some(verdict) = self.linearizable().or_else(|| self.strictly_linearizable())
         {
             return verdict;
         }
@@ -389,7 +389,10 @@ impl<'a> Check<'a> {
             None if strong::levels().any(|strong| strong == level) => self.strong(level),
             None => match self.by_definition(level) {
                 Verdict::Unknown(Unknown::Unsupported(_)) if level == Level::Linearizable => {
-                    self.linearizable_lists()
+                    match linearizable::obstacle(self.history) {
+                        Some(obstacle) => Verdict::Unknown(Unknown::Unsupported(obstacle.into())),
+                        None => self.decide(Level::StrictSerializable),
+                    }
                 }
                 verdict => verdict,
             },
@@ -477,18 +480,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Single operations on lists, of which linearizability asks what strict
-    /// serializability does.
-    fn linearizable_lists(&mut self) -> Verdict {
-        let history = self.history;
-        let reason = if !history.has_times() {
-            "the history has no times"
-        } else if history.txns().any(|txn| history.op_range(txn).len() > 1) {
-            "linearizability is about single operations, and transactions have several"
-        } else {
-            return self.decide(Level::StrictSerializable);
-        };
-        Verdict::Unknown(Unknown::Unsupported(reason.into()))
+    /// Single operations on lists, or on objects whose versions the database put in order:
+    /// linearizability asks of them what strict serializability does.
+    fn strictly_linearizable(&mut self) -> Option<Verdict> {
+        let applies = linearizable::obstacle(self.history).is_none();
+        let verdict = applies.then(|| self.decide(Level::StrictSerializable))?;
+        (!matches!(verdict, Verdict::Unknown(_))).then_some(verdict)
     }
 
     /// Rules and definitions take the order of lists for granted. Where it is left out they

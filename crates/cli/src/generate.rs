@@ -1,12 +1,14 @@
 //! `isolde gen`: histories without a database.
 
 use crate::exit::{Failure, Status};
-use crate::{check, convert, workload};
+use crate::{check, convert, say, workload};
 use clap::ValueEnum;
-use isolde::Level;
-use isolde_harness::{Aborts, Anomaly, BUGS, Bug, INJECTED, Isolation, Times, generate};
+use isolde::{Check, Level, Limits, Verdict, applicable_levels};
+use isolde_harness::{Aborts, Anomaly, BUGS, Bug, BugRow, INJECTED, Isolation, Times, generate};
+use isolde_history::{History, Index};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 const DEFAULT_PRESET: &str = "GeneralRW";
 
@@ -54,10 +56,33 @@ enum Noted {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
-    let history = generate(&arguments.parameters())
-        .map_err(|error| Failure::Usage(format!("gen: {error}")))?;
+    let parameters = arguments.parameters();
+    let history = generate(&parameters).map_err(|error| Failure::Usage(format!("gen: {error}")))?;
     convert::write(&history, &to, arguments.output.as_deref())?;
+    if let Some(message) = parameters.bug.and_then(|bug| hidden(bug, &history)) {
+        say(&format!("isolde: gen: {message}"));
+    }
     Ok(Status::Satisfied)
+}
+
+/// What to say if a bug does not show in the history, so that nobody takes it for a history
+/// with a violation. If that is not known soon, nothing.
+fn hidden(bug: Bug, history: &History) -> Option<String> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let level = Level::parse(bug.row().violates)?;
+    let begun = Instant::now();
+    let limits = Limits { stop: &|| begun.elapsed() >= PATIENCE, ..Limits::NONE };
+    if !history.has_times() && !applicable_levels(history).contains(&level) {
+        let BugRow { name, violates, .. } = bug.row();
+        return Some(format!(
+            "{name} does not show in this history, which has no times, and {violates} is about \
+             them: take `--times transactions`"
+        ));
+    }
+    match Check::new(history, &Index::new(history), &limits).decide(level) {
+        Verdict::Satisfied(_) => Some(bug.not_shown()),
+        _ => None,
+    }
 }
 
 impl Arguments {

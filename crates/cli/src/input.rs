@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::{beside, heap, subject};
 use isolde_history::format::{self, Format, ReadOptions};
-use isolde_history::{History, ReadError};
+use isolde_history::{History, ReadError, memory_size};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -60,8 +60,8 @@ pub(crate) const fn options(memory_max: Option<usize>, initial: Option<u64>) -> 
 
 /// What is said of a history that does not fit.
 pub(crate) fn too_large(path: &Path, memory_max: Option<usize>) -> Failure {
-    let mebibytes = memory_max.unwrap_or(usize::MAX) >> 20;
-    let message = format!("expected a history that fits in {mebibytes} MiB, found a larger one");
+    let size = memory_size(memory_max.unwrap_or(usize::MAX));
+    let message = format!("expected a history that fits in {size}, found a larger one");
     let hint = "give more with --memory, or check a part of the history";
     ReadError::new(&name(path), message).hint(hint).into()
 }

@@ -11,6 +11,7 @@
 use crate::evidence::{Evidence, Installed};
 use crate::fault::Fault;
 use crate::request::{Answer, Request, RequestKind};
+use crate::simulated::Bug;
 use isolde_history::Snapshot;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -327,6 +328,11 @@ pub trait Database: Send + Sync {
     fn is_timeout(&self, reason: &str) -> bool {
         let _ = reason;
         false
+    }
+
+    /// The bug that it was given, if it is a simulated one.
+    fn bug(&self) -> Option<Bug> {
+        None
     }
 
     /// How it takes transactions.

@@ -188,6 +188,41 @@ fn a_bug_that_a_level_cannot_have_is_refused() {
     );
 }
 
+#[test]
+fn a_bug_that_no_transaction_of_a_workload_can_show_is_refused() {
+    let refused = |bug, kind| {
+        let parameters = Parameters { bug: Some(bug), kind, keys: 30, ..BASE };
+        generate(&parameters).err().map(|error| error.to_string())
+    };
+    // Mixed transactions use each key once.
+    let once = [
+        Bug::FutureRead,
+        Bug::NotMyLastWrite,
+        Bug::NotMyOwnWrite,
+        Bug::IntermediateRead,
+        Bug::NonRepeatableRead,
+        Bug::LostUpdate,
+    ];
+    for row in of_registers() {
+        let is_refused = refused(row.bug, TxnKind::Mixed).is_some();
+        assert_eq!(is_refused, once.contains(&row.bug), "{}", row.name);
+        assert_eq!(refused(row.bug, TxnKind::MiniTransaction), None, "{}", row.name);
+    }
+    assert_eq!(
+        refused(Bug::LostUpdate, TxnKind::Mixed).as_deref(),
+        Some(
+            "expected a workload whose transactions read a key and then write it for lost-update, \
+             found none in 4096 of them: take `--workload mini --sessions 8 --keys 5 \
+             --distribution uniform`"
+        )
+    );
+    for bug in [Bug::WriteSkew, Bug::CausalityViolation] {
+        assert!(refused(bug, TxnKind::BlindWrite).is_some(), "{bug:?}");
+    }
+    assert_eq!(refused(Bug::FutureRead, TxnKind::ReadModifyWrite), None);
+    assert!(refused(Bug::NonRepeatableRead, TxnKind::ReadModifyWrite).is_some());
+}
+
 /// What the counterexample of a violation is called.
 fn explained(history: &History, level: Level) -> Option<&'static str> {
     let (index, options) = (Index::new(history), Options::default());

@@ -5,7 +5,7 @@
 //! belong to one transaction, and [`HistoryBuilder::finish`] sorts them by session,
 //! transaction and program order, which every later stage relies on.
 
-use crate::error::ReadError;
+use crate::error::{ReadError, memory_size};
 use crate::given::settle_numbers;
 use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
@@ -468,9 +468,9 @@ impl HistoryBuilder {
         if let Some(bytes) = self.memory_max
             && (self.memory() > bytes || self.is_memory_full.is_some_and(|is_full| is_full()))
         {
-            let (txns, mebibytes) = (self.txn_sessions.len(), bytes >> 20);
+            let (txns, size) = (self.txn_sessions.len(), memory_size(bytes));
             self.refuse(format!(
-                "expected a history that fits in {mebibytes} MiB, \
+                "expected a history that fits in {size}, \
                  found one that does not after {txns} transactions"
             ));
         }

@@ -80,6 +80,15 @@ pub fn excerpt(bytes: &[u8]) -> String {
     if shown.is_empty() { "an empty line".into() } else { format!("`{shown}`") }
 }
 
+/// An amount of memory in the largest unit of which it has at least one.
+pub fn memory_size(bytes: usize) -> String {
+    match bytes {
+        0..=0x3ff => format!("{bytes} B"),
+        0x400..=0xf_ffff => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
 fn printable(text: &str) -> String {
     let shown = |character: char| if character.is_control() { '\u{fffd}' } else { character };
     text.chars().map(shown).collect()

@@ -28,7 +28,7 @@ mod value;
 mod without;
 
 pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
-pub use error::{Place, ReadError, excerpt};
+pub use error::{Place, ReadError, excerpt, memory_size};
 pub use given::Named;
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,

@@ -3,7 +3,7 @@
 //! Histories are larger than memory should be asked to hold twice, so readers
 //! see a window of the source and consume it from the front.
 
-use crate::error::{Place, ReadError};
+use crate::error::{Place, ReadError, memory_size};
 use memmap2::Mmap;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -116,12 +116,11 @@ impl<'a> Source<'a> {
     }
 
     fn too_long(&self) -> ReadError {
-        let mebibytes = self.piece_bytes_max >> 20;
+        let size = memory_size(self.piece_bytes_max);
         let is_bounded = self.piece_bytes_max < PIECE_BYTES_MAX;
         let limit = if is_bounded { ", half of the memory that may be used," } else { "," };
-        let message = format!(
-            "expected a line, form or record of at most {mebibytes} MiB{limit} found a longer one"
-        );
+        let message =
+            format!("expected a line, form or record of at most {size}{limit} found a longer one");
         let error = ReadError::new(&self.name, message).at(self.place());
         if is_bounded { error.hint("give more with --memory") } else { error }
     }

@@ -44,7 +44,7 @@ use crate::check::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use chains::Versions;
 use hashbrown::HashSet;
-use isolde_history::{History, KeyId, OpId, Time, TxnId};
+use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Time, TxnId};
 use objects::Without;
 use operations::{Action, Content, Operation, Operations, Texts};
 use search::{Problem, Searched};
@@ -65,9 +65,36 @@ pub(crate) const NOT_MERGED: &str = "every object has an order, but what session
     another is not so by the times, and whether one order fits all objects is not decided for so \
     many operations";
 
-/// Whether every transaction is one operation on a register, a store or a lock.
+/// Whether a history has times and every transaction is one operation, of an object that is
+/// known.
 pub(crate) fn applies(history: &History) -> bool {
-    Operations::of(history, NilReads::default(), 0).is_some()
+    let has_calls = history.op_kinds().contains(&OpKind::Call);
+    obstacle(history).is_none()
+        && (!has_calls || Operations::of(history, NilReads::default(), 0).is_some())
+}
+
+/// Why linearizability says nothing of a history, whatever its objects are.
+pub(crate) fn obstacle(history: &History) -> Option<&'static str> {
+    let mut txns = history.txns().filter(|&txn| history.outcome(txn) != Outcome::Aborted);
+    if !history.has_times() {
+        Some("the history has no times")
+    } else if txns.any(|txn| !is_single(history, txn)) {
+        Some("linearizability is about single operations, and transactions have several")
+    } else {
+        None
+    }
+}
+
+/// Whether a transaction is one operation: a compare-and-set reads a key and then writes it.
+fn is_single(history: &History, txn: TxnId) -> bool {
+    match *history.ops_of(txn).collect::<Vec<OpId>>() {
+        [] | [_] => true,
+        [read, write] => {
+            let (read, write) = (history.op(read), history.op(write));
+            read.kind == OpKind::Read && write.kind.is_write() && read.key == write.key
+        }
+        _ => false,
+    }
 }
 
 /// Decides linearizability; `None` if some transaction is not one operation on a

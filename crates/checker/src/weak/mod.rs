@@ -30,7 +30,9 @@ use crate::check::Limits;
 use crate::level::Level;
 use crate::naming;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId};
+use isolde_history::{
+    Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId, memory_size,
+};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -166,9 +168,9 @@ impl<'a> Facts<'a> {
         }
         match self.limits.working_bytes_max {
             Some(most) if bytes > most => {
-                let (needed, most) = (bytes >> 20, most >> 20);
+                let (needed, most) = (memory_size(bytes), memory_size(most));
                 Err(Halt::Limit(format!(
-                    "the memory limit was reached: {needed} MiB of working memory, {most} left"
+                    "the memory limit was reached: {needed} of working memory, {most} left"
                 )))
             }
             _ => Ok(()),

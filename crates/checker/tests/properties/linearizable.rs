@@ -3,7 +3,7 @@
 use crate::support::{history, random_histories, random_operations};
 use isolde::linearizable::{Reading, decide};
 use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Satisfied, Verdict};
+use isolde::{Check, Level, Limits, Satisfied, Verdict, applicable_levels};
 use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -99,4 +99,24 @@ fn sessions_against_the_times_are_decided_among_many_operations() {
         check.decide(Level::Linearizable).name()
     };
     assert_eq!((verdict("1"), verdict("nil")), ("satisfied", "violated"));
+}
+
+#[test]
+fn it_is_among_the_levels_of_timed_single_operations_of_all_kinds() {
+    let verdict = |text: &str| {
+        let history = history(text);
+        if !applicable_levels(&history).contains(&Level::Linearizable) {
+            return "not applicable";
+        }
+        let index = Index::new(&history);
+        Check::new(&history, &index, &Limits::NONE).decide(Level::Linearizable).name()
+    };
+    let given = "init *=0\norder x: 2 1\nA @8..31: w(x,1)\n";
+    assert_eq!(verdict(&format!("{given}B @9..25: w(x,2) unknown\n")), "satisfied");
+    assert_eq!(verdict(&format!("{given}B @9..25: r(x,0) w(x,2)\n")), "satisfied");
+    assert_eq!(verdict(&format!("{given}B @32..35: w(x,2)\n")), "violated");
+    assert_eq!(verdict("A @1..2: a(x,1)\nB @3..4: r(x,[1])\n"), "satisfied");
+    assert_eq!(verdict("A @1..2: a(x,1)\nB @3..4: r(x,[])\n"), "violated");
+    assert_eq!(verdict("A: w(x,1)\nB: r(x,1)\n"), "not applicable");
+    assert_eq!(verdict("A @1..2: w(x,1)\nB @3..4: r(x,1) r(y,nil)\n"), "not applicable");
 }

@@ -20,7 +20,7 @@ use crate::{check, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
-use isolde_harness::{Claim, Database, Extent, Parameters, Workload};
+use isolde_harness::{Claim, Database, Extent, Isolation, Parameters, Workload};
 use outcome::Outcome;
 pub(crate) use record::prefix;
 use record::{Recorded, Recording};
@@ -130,6 +130,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let mut database = interruption.opened(&address)?;
     let claim = claim(database.as_ref(), arguments.isolation.as_deref())
         .map_err(|message| usage(&message))?;
+    refuse_bug_that_hides(database.as_ref(), &claim, &parameters)
+        .map_err(|message| usage(&message))?;
     arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
     let run = Run {
         arguments,
@@ -154,6 +156,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let is_told = arguments.format == OutputFormat::Text && !arguments.quiet;
     if let Some(message) = outcome.complaint(is_told) {
         say(&format!("isolde: run: {message}"));
+    }
+    if let Some(bug) = database.bug().filter(|&bug| outcome.hides(bug)) {
+        say(&format!("isolde: run: {}", bug.not_shown()));
     }
     match (kept(&folder, &json, arguments), outcome.status()) {
         (Ok(()), status) => Ok(status),
@@ -208,6 +213,18 @@ pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<
             names.join(", ")
         )
     })
+}
+
+/// Refuses a workload in which the bug of a simulated database never shows.
+pub(crate) fn refuse_bug_that_hides(
+    database: &dyn Database,
+    claim: &Claim,
+    parameters: &Parameters,
+) -> Result<(), String> {
+    let Some(bug) = database.bug() else { return Ok(()) };
+    let isolation = Isolation::by_name(&claim.isolation).unwrap_or(parameters.isolation);
+    let parameters = Parameters { isolation, ..*parameters };
+    bug.validate(&parameters).map_err(|error| error.to_string())
 }
 
 /// The levels that decide how the command ends.

@@ -11,7 +11,7 @@ use crate::output::OutputFormat;
 use crate::{check, input, limits, say};
 use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
 use isolde_harness::{
-    Application, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
+    Application, Bug, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
 };
 use isolde_history::format;
 use isolde_history::{History, Index, OpKind};
@@ -364,6 +364,19 @@ impl Outcome {
             true if is_told => None,
             true => self.early_end(),
         }
+    }
+
+    /// Whether a level holds that a database with this bug is to violate.
+    pub(super) fn hides(&self, bug: Bug) -> bool {
+        let violates = bug.row().violates;
+        let is_or_implies = |name: &str| {
+            name == violates
+                || Level::parse(name).is_some_and(|level| {
+                    level.weaker_than().iter().any(|weaker| weaker.name() == violates)
+                })
+        };
+        let holds = |gate: &Gate| gate.verdict == "satisfied" && is_or_implies(gate.level);
+        self.committed > 0 && self.gate.iter().any(holds)
     }
 
     /// What the database told about itself and is not so.

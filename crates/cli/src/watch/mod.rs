@@ -383,6 +383,8 @@ impl Watch<'_> {
         let mut database = self.interruption.opened(&address)?;
         let claim = run::claim(database.as_ref(), arguments.isolation.as_deref())
             .map_err(|message| usage(&message))?;
+        run::refuse_bug_that_hides(database.as_ref(), &claim, &parameters)
+            .map_err(|message| usage(&message))?;
         let profile = match asked {
             Some(profile) => profile,
             None => {

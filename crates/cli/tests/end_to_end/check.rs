@@ -259,13 +259,16 @@ fn threads_change_no_byte_of_a_passing_result() {
 
 #[test]
 fn a_history_larger_than_the_memory_limit_is_refused() {
-    assert_eq!(
-        folder().isolde("check good.hist --memory 1"),
-        refused(
-            "isolde: good.hist: expected a history that fits in 0 MiB, found one that does not \
+    for (limit, told) in [("1", "1 B"), ("1K", "1 KiB")] {
+        let message = format!(
+            "isolde: good.hist: expected a history that fits in {told}, found one that does not \
              after 0 transactions (give more with --memory, or check a part of the history)\n"
-        )
-    );
+        );
+        assert_eq!(
+            folder().isolde(&format!("check good.hist --memory {limit}")),
+            refused(&message)
+        );
+    }
 }
 
 #[test]

@@ -313,3 +313,42 @@ fn a_time_limit_is_taken_by_lint_and_stats() {
         assert_eq!((output.status.code(), &*said), (Some(2), expected), "{command}");
     }
 }
+
+/// A history without the violation that was asked for would be taken for one with it.
+#[test]
+fn a_bug_that_does_not_show_is_not_passed_over() {
+    let folder = Folder::with(&[]);
+    let refusal = "expected a workload whose transactions write a key twice for intermediate-read, \
+                   found none in 4096 of them: take `--workload mini --sessions 8 --keys 5 \
+                   --distribution uniform`\n";
+    let options = "--preset GeneralRW --keys 30 --sessions 6 --transactions 60";
+    let general = format!("gen {options} --isolation serializable --times transactions -o it.txt");
+    assert_eq!(
+        folder.isolde(&format!("{general} --bug intermediate-read")),
+        refused(&format!("isolde: gen: {refusal}"))
+    );
+    assert_eq!(
+        folder.isolde(&format!("run sim://serializable?bug=intermediate-read {options}")),
+        refused(&format!("isolde: run: {refusal}"))
+    );
+    let run = folder.isolde(&format!("{general} --bug causality-violation"));
+    assert_eq!(
+        (run.status, &*run.stderr),
+        (
+            0,
+            "isolde: gen: causality-violation does not show in this history, where causal holds: \
+             it is likely to with `--workload mixed --operations 4 --sessions 8 --keys 5 \
+             --distribution uniform --transactions 5000` and a database of snapshot-isolation\n"
+        )
+    );
+    let mini = "gen --workload mini --keys 5 --isolation snapshot-isolation -o it.txt --bug";
+    assert_eq!(
+        folder.isolde(&format!("{mini} stale-snapshot")).stderr,
+        "isolde: gen: stale-snapshot does not show in this history, which has no times, and \
+         strong-snapshot-isolation is about them: take `--times transactions`\n"
+    );
+    assert_eq!(folder.isolde(&format!("{mini} not-my-own-write")).stderr, "");
+    let alone = "run sim://snapshot-isolation?bug=not-my-own-write --transactions 1 --sessions 1";
+    let run = folder.isolde(alone);
+    assert!(run.status == 1 || run.stderr.contains("does not show"), "{run:?}");
+}

@@ -5,7 +5,10 @@
 //! picked wrongly. Everything else keeps its level, so the anomaly in the history is
 //! the one that the bug is called after.
 
-use crate::parameters::{Isolation, ParameterError, Parameters};
+use crate::parameters::{Isolation, ParameterError, Parameters, TxnKind};
+use crate::plan::{Action, Intent, Planner};
+use crate::random::Random;
+use Action::{Read, Write};
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,8 +174,61 @@ impl Bug {
         }
     }
 
+    /// What one transaction must do for it to show: in words, and as steps, of which it has
+    /// to take one of these rows.
+    fn takes(self) -> Option<(&'static str, &'static [&'static [Step]])> {
+        Some(match self {
+            Bug::FutureRead | Bug::LostUpdate => {
+                ("read a key and then write it", &[&[(Read, 0), (Write, 0)]])
+            }
+            Bug::NotMyOwnWrite => ("write a key and then read it", &[&[(Write, 0), (Read, 0)]]),
+            Bug::NotMyLastWrite => {
+                ("write a key twice and then read it", &[&[(Write, 0), (Write, 0), (Read, 0)]])
+            }
+            Bug::IntermediateRead => ("write a key twice", &[&[(Write, 0), (Write, 0)]]),
+            Bug::NonRepeatableRead => ("read a key twice", &[&[(Read, 0), (Read, 0)]]),
+            Bug::NonMonotonicRead | Bug::FracturedRead => {
+                ("read two keys", &[&[(Read, 0), (Read, 1)]])
+            }
+            Bug::CausalityViolation | Bug::WriteSkew => (
+                "read one key and write another",
+                &[&[(Read, 0), (Write, 1)], &[(Write, 0), (Read, 1)]],
+            ),
+            _ => return None,
+        })
+    }
+
+    /// The options of a workload in which it is found within the number of transactions of its
+    /// row, where the database has the weakest level that can have it.
+    pub fn workload(self) -> &'static str {
+        match self {
+            Bug::LostInsert => "--preset inserts",
+            bug if bug.is_of_rows() => "--preset phantoms",
+            Bug::NonMonotonicRead | Bug::FracturedRead | Bug::CausalityViolation => {
+                "--workload mixed --operations 4 --sessions 8 --keys 5 --distribution uniform"
+            }
+            _ => "--workload mini --sessions 8 --keys 5 --distribution uniform",
+        }
+    }
+
+    /// What is said of a history in which it does not show.
+    pub fn not_shown(self) -> String {
+        let BugRow { name, violates, found_within, .. } = self.row();
+        let level = if self.fits(Isolation::SnapshotIsolation) {
+            Isolation::SnapshotIsolation
+        } else {
+            Isolation::Serializable
+        };
+        format!(
+            "{name} does not show in this history, where {violates} holds: it is likely to with \
+             `{} --transactions {found_within}` and a database of {}",
+            self.workload(),
+            level.name()
+        )
+    }
+
     /// Whether histories with these parameters can have it.
-    pub(crate) fn validate(self, parameters: &Parameters) -> Result<(), ParameterError> {
+    pub fn validate(self, parameters: &Parameters) -> Result<(), ParameterError> {
         let name = self.row().name;
         if !self.fits(parameters.isolation) {
             let levels: Vec<&str> = (Isolation::ALL.into_iter())
@@ -185,17 +241,72 @@ impl Bug {
                 parameters.isolation.name()
             )));
         }
-        if self.is_of_rows() && !matches!(parameters.kind, crate::TxnKind::Rows(_)) {
+        if self.is_of_rows() && !matches!(parameters.kind, TxnKind::Rows(_)) {
             return Err(ParameterError::new(format!(
                 "expected a workload of rows for {name}, which takes conditions, found one without: \
                  take the preset `phantoms` or `inserts`"
             )));
         }
-        if parameters.kind == crate::TxnKind::ListAppend && !self.row().on_lists {
+        if parameters.kind == TxnKind::ListAppend && !self.row().on_lists {
             return Err(ParameterError::new(format!(
                 "expected a workload of registers for {name}, found one of lists"
             )));
         }
-        Ok(())
+        match self.takes() {
+            Some((words, rows)) if !is_planned(rows, parameters) => {
+                Err(ParameterError::new(format!(
+                    "expected a workload whose transactions {words} for {name}, found none in \
+                     {} of them: take `{}`",
+                    plans(parameters),
+                    self.workload()
+                )))
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// Plans that are looked at. No kind of transaction of a workload is so rare that it is not
+/// among them, unless the user wants it to be; of long ones, each has more of everything.
+fn plans(parameters: &Parameters) -> u64 {
+    const PLANS_MAX: u64 = 4096;
+    const COMPARISONS_MAX: u64 = 1 << 24;
+    let operations = u64::from(parameters.operations.max(1));
+    (COMPARISONS_MAX / (operations * operations)).clamp(1, PLANS_MAX)
+}
+
+/// What is done with a key; keys are numbered from 0, different ones with different numbers.
+type Step = (Action, usize);
+
+/// Whether some transactions of a workload take one of these rows of steps. Those on rows of
+/// tables are not planned ahead, and may.
+fn is_planned(rows: &[&[Step]], parameters: &Parameters) -> bool {
+    if let TxnKind::Rows(_) = parameters.kind {
+        return true;
+    }
+    let mut planner = Planner::of_session(parameters);
+    let (mut random, mut plan) = (Random::new(0), Vec::new());
+    (0..plans(parameters)).any(|_| {
+        planner.plan(&mut random, &mut plan);
+        rows.iter().any(|steps| has_steps(&plan, steps, &mut Vec::new()))
+    })
+}
+
+/// Whether a plan has these steps among others; `keys` are those of the steps before.
+fn has_steps(plan: &[Intent], steps: &[Step], keys: &mut Vec<u32>) -> bool {
+    let Some((&(action, number), later)) = steps.split_first() else { return true };
+    plan.iter().enumerate().any(|(place, intent)| {
+        let known = keys.get(number).copied();
+        let is_key = known.map_or_else(|| !keys.contains(&intent.key), |known| known == intent.key);
+        if intent.action != action || !is_key {
+            return false;
+        }
+        let before = keys.len();
+        if known.is_none() {
+            keys.push(intent.key);
+        }
+        let found = has_steps(&plan[place + 1..], later, keys);
+        keys.truncate(before);
+        found
+    })
 }

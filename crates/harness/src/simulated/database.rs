@@ -95,6 +95,10 @@ impl Database for Simulated {
         self.has_lists && self.bug.is_none_or(|bug| bug.row().on_lists)
     }
 
+    fn bug(&self) -> Option<Bug> {
+        self.bug
+    }
+
     fn style(&self) -> Style {
         // A read can only be executed after a later request if that is known.
         if self.bug == Some(Bug::FutureRead) { Style::Whole } else { Style::Interactive }

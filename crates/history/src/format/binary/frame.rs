@@ -2,7 +2,7 @@
 
 use super::checksum::xxh64;
 use super::{MAGIC, SCHEMA, VERSION, Width};
-use crate::error::{Place, ReadError};
+use crate::error::{Place, ReadError, memory_size};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -230,8 +230,8 @@ impl Columns {
 }
 
 pub(super) fn too_large(file: &str, memory_max: usize) -> ReadError {
-    let mebibytes = memory_max >> 20;
-    let message = format!("expected a history that fits in {mebibytes} MiB, found a larger one");
+    let size = memory_size(memory_max);
+    let message = format!("expected a history that fits in {size}, found a larger one");
     ReadError::new(file, message).hint("give more with --memory, or check a part of the history")
 }
 
