@@ -1,4 +1,5 @@
-//! What has no part in a proof is not in its way: transactions that do not count.
+//! What has no part in a proof is not in its way: transactions that do not count, and keys that
+//! no condition is about.
 
 mod common;
 
@@ -22,4 +23,16 @@ fn aborted_writes_contradict_no_order_that_session_guarantees_take() {
         let why = verdict(&appended(outcome), claim, list).unwrap_err();
         assert!(why.contains("lists of the key contradict each other"), "{outcome}: {why}");
     }
+}
+
+#[test]
+fn an_aggregate_is_wrong_in_whatever_order_other_keys_were_written() {
+    let history = "A: w(1,1)\nB: w(1,2)\nC: w(3,4) p(sum key 2..3 -> 3)\n";
+    let (claim, proof) = ("violated snapshot-isolation", "reading result-set-mismatch 1 3");
+    assert!(verdict(history, claim, proof).is_ok());
+    let refused = |history: &str| verdict(history, claim, proof).unwrap_err();
+    let right = history.replace("-> 3", "-> 4");
+    assert_eq!(refused(&right), "the versions of the key may fit what was found");
+    let within = history.replace("key 2..3", "key 1..3");
+    assert_eq!(refused(&within), "the versions of key 0 are not known to have one order");
 }
