@@ -20,7 +20,7 @@ use super::facts::{Facts, Origin, Read, Seen, Sole};
 use super::versions::given_writes;
 use crate::level::{Meaning, Reads, Rows};
 use crate::proof::{Node, Step};
-use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
+use isolde_history::{Aggregate, History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
 use std::collections::{HashMap, HashSet};
 
 /// What an operation says about a key.
@@ -211,6 +211,16 @@ impl Looked<'_> {
         aggregate::allows(history, aggregate, share, &others)
     }
 
+    /// What the key adds in whatever order its versions came: all of them add the same, as
+    /// those of keys that no condition of the operation is about.
+    fn only_share(&self, facts: &Facts<'_>) -> Option<Share> {
+        let initial = self.share(None)?;
+        let is_version =
+            |write: &OpId| facts.may_count(self.history.txn_of(*write)) && facts.is_final(*write);
+        let mut versions = facts.writes_of(self.key).filter(is_version);
+        versions.all(|write| self.share(Some(write)) == Some(initial)).then_some(initial)
+    }
+
     /// What the key may add: its own version, or any that another transaction may have left.
     fn possible_shares(&self, facts: &Facts<'_>) -> Option<Vec<Share>> {
         if let Some(own) = self.own {
@@ -334,39 +344,54 @@ fn chain(facts: &Facts<'_>, key: KeyId) -> Result<Vec<Option<OpId>>, String> {
     Ok(order)
 }
 
+const MAY_FIT: &str = "the versions of the key may fit what was found";
+
+/// Whether no versions of all keys together give the result of an aggregate.
+fn check_result(facts: &Facts<'_>, op: OpId, aggregate: Aggregate) -> Result<TxnId, String> {
+    let history = facts.history;
+    let reader = history.txn_of(op);
+    if !lists(history).is_empty() {
+        return Err("the history has lists, of which no aggregate tells anything".into());
+    }
+    let mut shares = Vec::new();
+    for key in history.keys() {
+        let looked = Looked::new(history, op, key).expect("a key of the history");
+        if let Some(own) = looked.own {
+            shares.push(looked.share(Some(own)).ok_or("a version does not tell what it adds")?);
+            continue;
+        }
+        let chain = match chain(facts, key) {
+            Ok(chain) => chain,
+            Err(why) => {
+                shares.push(looked.only_share(facts).ok_or(why)?);
+                continue;
+            }
+        };
+        let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
+        // Versions that add the same need not be told apart.
+        match looked.places(&chain, &all)[..] {
+            [] => return Ok(reader),
+            [first, ref more @ ..] if more.iter().all(|&place| all[place] == all[first]) => {
+                shares.push(all[first]);
+            }
+            _ => return Err(MAY_FIT.into()),
+        }
+    }
+    match aggregate.agrees(history.values(), shares.into_iter()) {
+        Some(false) => Ok(reader),
+        _ => Err(MAY_FIT.into()),
+    }
+}
+
 /// Whether no version of a key, in whatever order they came, fits what an operation found.
 pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<TxnId, String> {
     let history = facts.history;
     let looked = Looked::new(history, op, key)
         .ok_or_else(|| format!("operation {} is none by condition", op.0))?;
     looked.refuse_list(facts)?;
-    let fits = || Err("the versions of the key may fit what was found".to_owned());
+    let fits = || Err(MAY_FIT.to_owned());
     if let Some(aggregate) = looked.predicate.aggregate {
-        if !lists(history).is_empty() {
-            return Err("the history has lists, of which no aggregate tells anything".into());
-        }
-        let mut shares = Vec::new();
-        for key in history.keys() {
-            let looked = Looked::new(history, op, key).expect("a key of the history");
-            if let Some(own) = looked.own {
-                shares.push(looked.share(Some(own)).ok_or("a version does not tell what it adds")?);
-                continue;
-            }
-            let chain = chain(facts, key)?;
-            let all = looked.shares(&chain).ok_or("nothing is told of what was seen")?;
-            // Versions that add the same need not be told apart.
-            match looked.places(&chain, &all)[..] {
-                [] => return Ok(looked.txn),
-                [first, ref more @ ..] if more.iter().all(|&place| all[place] == all[first]) => {
-                    shares.push(all[first]);
-                }
-                _ => return fits(),
-            }
-        }
-        return match aggregate.agrees(history.values(), shares.into_iter()) {
-            Some(false) => Ok(looked.txn),
-            _ => fits(),
-        };
+        return check_result(facts, op, aggregate);
     }
     if let Some(own) = looked.own {
         return if looked.own_contradicts(own) { Ok(looked.txn) } else { fits() };

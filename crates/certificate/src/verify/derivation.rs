@@ -15,6 +15,7 @@ use super::{lists, search, versions};
 use crate::level::{Commits, EventKind, Level, Meaning, Reads, Rows, Visible};
 use crate::proof::{Derivation, End, Node, Rule, Step, StepId};
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
+use std::collections::HashSet;
 
 /// Checks that the level does not hold by this derivation.
 pub(super) fn check(
@@ -329,9 +330,7 @@ impl<'a> Prover<'_, 'a> {
         let txn_of = |write: &OpId| self.facts.history.txn_of(*write);
         for chain in self.facts.history.orders().versions.iter().filter(|it| it.key == key) {
             let given = versions::given_writes(self.facts, chain);
-            if self.reads() == Reads::Any
-                && versions::against_program(self.facts, &given.writes).is_some()
-            {
+            if self.reads() == Reads::Any && !self.keeps_programs(&given.writes) {
                 continue;
             }
             let first = given.writes.iter().position(|write| txn_of(write) == early);
@@ -341,6 +340,15 @@ impl<'a> Prover<'_, 'a> {
             }
         }
         Err("no given order says so".into())
+    }
+
+    /// Whether levels that allow wrong reads take a given order: they take none that
+    /// contradicts the program of a transaction that counts.
+    fn keeps_programs(&self, given: &[OpId]) -> bool {
+        let keeps = |never_counting: &HashSet<TxnId>| {
+            versions::keeps_programs(self.facts, given.to_vec(), never_counting)
+        };
+        keeps(&HashSet::new()) || keeps(&lists::never_counting(self.facts))
     }
 
     fn check_initial_read(&self, step: &Step, read: OpId, key: KeyId) -> Result<(), String> {

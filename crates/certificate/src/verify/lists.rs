@@ -44,12 +44,12 @@ fn agree(facts: &Facts<'_>, key: KeyId, left_out: &HashSet<TxnId>) -> Result<boo
     let shown: HashSet<OpId> = sequence.iter().copied().collect();
     sequence.extend(facts.writes_of(key).filter(|append| !shown.contains(append)));
     let agree = lists.iter().all(|list| longest.starts_with(list));
-    Ok(agree && versions::against_program(facts, &sequence).is_none())
+    Ok(agree && versions::keeps_programs(facts, sequence, left_out))
 }
 
 /// Transactions of unknown outcome of which nobody else read what they wrote, if all reads
 /// tell by values what was read.
-fn never_counting(facts: &Facts<'_>) -> HashSet<TxnId> {
+pub(super) fn never_counting(facts: &Facts<'_>) -> HashSet<TxnId> {
     let history = facts.history;
     let is_open = |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown;
     let mut unread: HashSet<TxnId> = history.txns().filter(is_open).collect();

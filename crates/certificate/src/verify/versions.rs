@@ -63,7 +63,7 @@ pub(super) fn given_writes(facts: &Facts<'_>, chain: &VersionChain) -> Given {
 
 /// Two writes of one transaction, in the order of the program, that a sequence has the
 /// other way round; or one that it has twice.
-pub(super) fn against_program(facts: &Facts<'_>, writes: &[OpId]) -> Option<(OpId, OpId)> {
+fn against_program(facts: &Facts<'_>, writes: &[OpId]) -> Option<(OpId, OpId)> {
     let mut last: HashMap<TxnId, OpId> = HashMap::new();
     for &write in writes {
         if let Some(later) = last.insert(facts.history.txn_of(write), write)
@@ -73,6 +73,20 @@ pub(super) fn against_program(facts: &Facts<'_>, writes: &[OpId]) -> Option<(OpI
         }
     }
     None
+}
+
+/// Whether a sequence has the writes of every transaction in the order of its program,
+/// whichever transactions count. Those that do not count order nothing.
+pub(super) fn keeps_programs(
+    facts: &Facts<'_>,
+    mut writes: Vec<OpId>,
+    never_counting: &HashSet<TxnId>,
+) -> bool {
+    writes.retain(|&write| {
+        let txn = facts.history.txn_of(write);
+        facts.may_count(txn) && !never_counting.contains(&txn)
+    });
+    against_program(facts, &writes).is_none()
 }
 
 fn check_sequence(

@@ -2,8 +2,8 @@
 //!
 //! Writes of transactions that do not count are passed over, and so are entries of which
 //! nothing tells who wrote them. A chain that contradicts a transaction's own
-//! program, or puts the initial version behind a write, is a conflict and gives no
-//! steps.
+//! program is a conflict and gives no steps. One that puts the initial version behind a
+//! write is a conflict too, but its writes are in order all the same.
 
 use super::writes::Writes;
 use super::{VersionConflict, VersionEvidence, VersionStep};
@@ -19,7 +19,7 @@ pub(super) fn orders(
     conflicts: &mut Vec<VersionConflict>,
 ) {
     for chain in &history.orders().versions {
-        match chain_steps(history, writes, counted, chain) {
+        match chain_steps(history, writes, counted, chain, conflicts) {
             Ok(found) => steps.extend(found),
             Err(conflict) => conflicts.push(conflict),
         }
@@ -31,20 +31,22 @@ fn chain_steps(
     writes: &Writes,
     counted: &[bool],
     chain: &VersionChain,
+    conflicts: &mut Vec<VersionConflict>,
 ) -> Result<Vec<VersionStep>, VersionConflict> {
     let (key, evidence) = (chain.key, VersionEvidence::Given);
     let mut steps = Vec::new();
     let mut last: Option<TxnId> = None;
     let mut first_write: Option<OpId> = None;
+    let mut late_initial = None;
     let mut latest_of: HashMap<TxnId, OpId> = HashMap::new();
     let writes_of = |value| writes.with_value(key, value).iter().map(|it| it.op()).collect();
     for named in chain.named(history, &writes_of) {
         let op = match named {
             Named::Write(op) => op,
-            Named::Initial => match first_write {
-                Some(write) => return Err(VersionConflict::LateInitial { write }),
-                None => continue,
-            },
+            Named::Initial => {
+                late_initial = first_write.map(|write| VersionConflict::LateInitial { write });
+                continue;
+            }
             Named::Open | Named::Nobody => continue,
         };
         let txn = history.txn_of(op);
@@ -65,5 +67,6 @@ fn chain_steps(
         }
         last = Some(txn);
     }
+    conflicts.extend(late_initial);
     Ok(steps)
 }
