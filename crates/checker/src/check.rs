@@ -494,13 +494,6 @@ impl<'a> Check<'a> {
         !self.options.sources.lists && self.history.op_kinds().contains(&OpKind::ReadList)
     }
 
-    /// Whether it has to be tried who wrote what was read, at any level.
-    pub(crate) fn values_repeat(&self) -> bool {
-        !self.index.several().is_empty()
-            || self.index.has_repeated_elements()
-            || self.index.has_lesser_candidates()
-    }
-
     fn follow(&self, rule: &Rule) -> Verdict {
         if self.is_without_lists() {
             return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));

@@ -52,6 +52,13 @@ impl Check<'_> {
         levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
     }
 
+    /// Whether it has to be tried who wrote what was read, at any level.
+    fn values_repeat(&self) -> bool {
+        !self.index.several().is_empty()
+            || self.index.has_repeated_elements()
+            || self.index.has_lesser_candidates()
+    }
+
     /// The verdict as it would be if strong levels had been asked first.
     fn implied_or_decided(&mut self, level: Level) -> Verdict {
         let verdict = self.decide(level);
