@@ -9,7 +9,8 @@
 //! Galera [Codership, "Isolation Levels"] certifies writes between nodes, first committer
 //! wins, and calls that snapshot isolation; a node may be behind the others. What it certifies
 //! are rows that were written at the same time, not rows that changed since they were read:
-//! those are left to `innodb_snapshot_isolation`, which misses some.
+//! those are left to `innodb_snapshot_isolation`, which misses some in a cluster [MariaDB,
+//! "MariaDB Galera Cluster Known Limitations"].
 
 use super::driver;
 use crate::Target;
@@ -79,7 +80,7 @@ pub(super) static FLAVOURS: [Flavour; 3] = [
 const LATEST: &str = "UPDATE and DELETE see the latest rows and not those of the transaction's \
                       snapshot, so updates get lost; innodb_snapshot_isolation=ON refuses that";
 
-/// The same of a cluster, where that setting is not enough.
+/// The same of a cluster, where that setting is not enough by MariaDB's own account.
 const LATEST_OF_NODE: &str = "UPDATE and DELETE see the latest rows and not those of the \
                               transaction's snapshot, so updates get lost; \
                               innodb_snapshot_isolation=ON refuses most of that";
