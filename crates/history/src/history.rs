@@ -212,14 +212,19 @@ impl History {
     /// neighbours in time have to do with lies together in memory mostly, so that a walk in this
     /// order finds it in a cache, however long the history is.
     pub fn txns_interleaved(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.parts_interleaved().flatten().map(TxnId)
+    }
+
+    /// The same as ranges of neighbours in their sessions.
+    pub(crate) fn parts_interleaved(&self) -> impl Iterator<Item = Range<u32>> + '_ {
         const ROUND: usize = 1 << 14;
         let rounds_max = self.txn_count() / self.session_count().max(1);
         let rounds = (self.txn_count() / ROUND).clamp(1, rounds_max.max(1)) as u64;
         (0..rounds).flat_map(move |round| {
-            self.sessions().flat_map(move |session| {
+            self.sessions().map(move |session| {
                 let range = self.session_range(session);
                 let part = |round| range.start + (range.len() as u64 * round / rounds) as u32;
-                (part(round)..part(round + 1)).map(TxnId)
+                part(round)..part(round + 1)
             })
         })
     }

@@ -18,6 +18,7 @@ mod lists;
 mod operation;
 mod part;
 mod predicate;
+mod prefetch;
 mod snapshot;
 mod source;
 mod taken;
@@ -41,6 +42,7 @@ pub use index::{
 };
 pub use part::{Part, Selection};
 pub use predicate::{Aggregate, Condition, Function, Predicate, PredicateRow, Share};
+pub use prefetch::prefetch;
 pub use snapshot::Snapshot;
 pub use source::Source;
 pub use tree::Tree;

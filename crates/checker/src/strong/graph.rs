@@ -7,7 +7,7 @@
 
 use super::model::{Events, Model, Node};
 use super::versions::Slot;
-use isolde_history::{ReadId, TxnId};
+use isolde_history::{ReadId, TxnId, prefetch};
 
 /// Where an edge comes from, in 32 bits: a kind and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,6 +120,8 @@ pub(super) struct Graph {
     /// Invariant: `nodes + 1` ascending offsets into `froms` and `evidence`.
     starts: Vec<u32>,
     froms: Vec<Node>,
+    /// Per node, how many edges start there.
+    followers: Vec<u32>,
     /// Empty until something has to be explained.
     evidence: Vec<Evidence>,
     pub(super) derived: Vec<Derived>,
@@ -176,7 +178,11 @@ impl Graph {
         let begins = Begins { model, txns: txns as u32 };
         let sources = (sources, &begins);
         let mut starts = vec![0u32; nodes + 1];
-        sources.each(&mut |_, to, _| starts[to as usize + 1] += 1);
+        let mut followers = vec![0u32; nodes];
+        sources.each(&mut |from, to, _| {
+            starts[to as usize + 1] += 1;
+            followers[from as usize] += 1;
+        });
         for node in 0..nodes {
             starts[node + 1] += starts[node];
         }
@@ -197,6 +203,7 @@ impl Graph {
             nodes,
             starts,
             froms,
+            followers,
             evidence: Vec::new(),
             derived: Vec::new(),
             newest: Vec::new(),
@@ -239,6 +246,19 @@ impl Graph {
             .chain(self.derived_to(node).map(|place| self.derived[place].from))
     }
 
+    /// Asks memory for what [`Graph::before`] nodes is looked at soon: of one that comes next
+    /// its earlier ends in `followers`, of one after that the edges, of a third where these
+    /// start.
+    #[inline]
+    pub(super) fn expect(&self, [next, second, third]: [Node; 3], followers: &[u32]) {
+        prefetch(&self.starts, third as usize);
+        prefetch(&self.froms, self.starts[second as usize] as usize);
+        let range = self.starts[next as usize] as usize..self.starts[next as usize + 1] as usize;
+        for &from in &self.froms[range] {
+            prefetch(followers, from as usize);
+        }
+    }
+
     /// The same with where each comes from, which must have been noted.
     pub(super) fn before_why(&self, node: Node) -> impl Iterator<Item = (Node, Why)> {
         let range = self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize;
@@ -266,6 +286,7 @@ impl Graph {
             self.newest = vec![0; self.nodes];
         }
         let newest = &mut self.newest[derived.to as usize];
+        self.followers[derived.from as usize] += 1;
         self.older.push(*newest);
         *newest = self.derived.len() as u32 + 1;
         self.derived.push(derived);
@@ -275,6 +296,7 @@ impl Graph {
     pub(super) fn memory(&self) -> usize {
         4 * (self.starts.len()
             + self.froms.len()
+            + self.followers.len()
             + self.evidence.len()
             + self.newest.len()
             + self.older.len())
@@ -293,6 +315,8 @@ impl Graph {
         let mut next = 0;
         while next < order.len() {
             let node = order[next];
+            let later = |steps: usize| order.get(next + steps).copied().unwrap_or(node);
+            self.expect([later(4), later(8), later(16)], &followers);
             next += 1;
             for from in self.before(node) {
                 let left = &mut followers[from as usize];
@@ -333,15 +357,9 @@ impl Graph {
         Ok(order)
     }
 
+    /// How many edges start at each node.
     pub(super) fn followers(&self) -> Vec<u32> {
-        let mut followers = vec![0u32; self.nodes];
-        for &from in &self.froms {
-            followers[from as usize] += 1;
-        }
-        for derived in &self.derived {
-            followers[derived.from as usize] += 1;
-        }
-        followers
+        self.followers.clone()
     }
 }
 

@@ -14,7 +14,6 @@ use super::versions::Versions;
 use super::witness::{Pair, Witness, suspects};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, ReadId, Time};
-use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -142,6 +141,9 @@ impl<'a> Timed<'a> {
         let mut order: Vec<Node> = Vec::with_capacity(nodes);
         while let Some(node) = taking.take() {
             order.push(node);
+            // A session's next events lie before this one.
+            let soon = [4, 16, 64].map(|steps| node.saturating_sub(steps));
+            graph.expect(soon, &followers);
             let repairs = self.repairs.get(&node).map_or(&[][..], Vec::as_slice);
             for from in graph.before(node).chain(repairs.iter().copied()) {
                 let left = &mut followers[from as usize];
@@ -208,7 +210,8 @@ impl<'a> Latest<'a> {
                 .map(|txn| (to.interval(history, txn).invoked, model.event(txn, to)))
                 .filter(|&(time, _)| time != ALWAYS)
                 .collect();
-            invoked.par_sort_unstable();
+            // The times of a session ascend, so that there is only something to merge.
+            invoked.sort();
             invoked
         });
         let events = model.events_of(history.txn_count()) as Node;

@@ -12,7 +12,9 @@ use super::conditions::Conditions;
 use super::model::{Model, Protected};
 use super::sources::{ReadModifyWrites, Sources};
 use hashbrown::HashSet;
-use isolde_history::{ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId};
+use isolde_history::{
+    ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, prefetch,
+};
 use std::ops::Range;
 
 /// A version, as its place among the writers of all keys.
@@ -303,6 +305,14 @@ impl<'a> Versions<'a> {
             .iter()
             .find(|read| self.readers[read.0 as usize] == rewriter)
             .map(|&read| ShownBy::Read(read))
+    }
+
+    /// A link from what this read saw, if there is such a read, will be asked for soon.
+    #[inline]
+    pub(super) fn expect_link(&self, read: ReadId) {
+        if let Some(&slot) = self.seen.get(read.0 as usize) {
+            prefetch(&self.next, slot as usize);
+        }
     }
 
     /// Links from a slot.

@@ -13,6 +13,7 @@ use super::{
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
 use rayon::prelude::*;
+use std::mem;
 use std::ops::Range;
 
 /// Joins all reads, in parallel over transactions. Each task fills its own part of
@@ -23,48 +24,68 @@ pub(super) fn join(
     own: &OwnWrites<'_>,
     allowed: Candidates,
 ) -> Joined {
-    let txns = history.txn_count();
-    // Large tasks look up many reads of each key together, small ones share better.
-    let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
-    let rooms: Vec<usize> = (0..txns)
-        .step_by(share)
-        .map(|start| reads_max(history, start..(start + share).min(txns)))
-        .collect();
+    let parts = parts(history, writes);
+    let rooms: Vec<usize> = parts.iter().map(|part| reads_max(history, part)).collect();
     let room = rooms.iter().sum();
     let mut all = Joined {
-        starts: vec![0; txns + 1],
+        starts: vec![0; history.txn_count() + 1],
         keys: vec![KeyId(0); room],
         origins: vec![PackedOrigin::NOBODY; room],
         ops: vec![OpId(0); room],
         ..Joined::default()
     };
-    let mut tasks: Vec<Reads<'_>> = Vec::with_capacity(rooms.len());
-    let mut starts = &mut all.starts[..txns];
+    let mut tasks: Vec<Option<Reads<'_>>> = parts.iter().map(|_| None).collect();
+    let mut by_txn: Vec<usize> = (0..parts.len()).collect();
+    by_txn.sort_unstable_by_key(|&part| parts[part].start);
+    let mut starts = &mut all.starts[..];
     let (mut keys, mut origins, mut ops) =
         (&mut all.keys[..], &mut all.origins[..], &mut all.ops[..]);
-    for &room in &rooms {
-        let txns = share.min(starts.len());
-        tasks.push(Reads {
-            starts: starts.split_off_mut(..txns).expect("it has that many"),
+    for &part in &by_txn {
+        let room = rooms[part];
+        tasks[part] = Some(Reads {
+            first: TxnId(parts[part].start),
+            starts: starts.split_off_mut(..parts[part].len()).expect("it has that many"),
             keys: keys.split_off_mut(..room).expect("it has that many"),
             origins: origins.split_off_mut(..room).expect("it has that many"),
             ops: ops.split_off_mut(..room).expect("it has that many"),
             count: 0,
         });
     }
-    let found: Vec<Found> = tasks
+    let all_may_count = !history.outcomes().contains(&Outcome::Aborted);
+    let mut found: Vec<Found> = tasks
         .into_par_iter()
-        .enumerate()
-        .map(|(task, reads)| Joiner::new(history, (writes, own), allowed, reads).join(task * share))
+        .flatten()
+        .map(|reads| Joiner::new(history, (writes, own), (allowed, all_may_count), reads).join())
         .collect();
-    all.put_together(share, &rooms, found);
+    let found =
+        by_txn.iter().map(|&part| (parts[part].clone(), rooms[part], mem::take(&mut found[part])));
+    all.put_together(found);
     all
 }
 
+/// Ranges of transactions that are joined together, in the order in which this is done.
+///
+/// Where a table tells who wrote a value, those at the same place of their sessions are
+/// neighbours: their values lie together in it. Else large parts look up many reads of each
+/// key together, while small ones share better.
+fn parts(history: &History, writes: &Writes) -> Vec<Range<u32>> {
+    const PART_MIN: usize = 1 << 6;
+    let txns = history.txn_count();
+    if writes.unique().is_some() && history.session_count() * PART_MIN <= txns {
+        return history.parts_interleaved().collect();
+    }
+    let share = (txns / (2 * rayon::current_num_threads())).clamp(1 << 12, 1 << 16);
+    let part = |start: usize| start as u32..(start + share).min(txns) as u32;
+    (0..txns).step_by(share).map(part).collect()
+}
+
 /// How many reads these transactions have, own ones included.
-fn reads_max(history: &History, txns: Range<usize>) -> usize {
-    let ops = history.op_range(TxnId(txns.start as u32)).start as usize
-        ..history.op_range(TxnId(txns.end as u32 - 1)).end as usize;
+fn reads_max(history: &History, txns: &Range<u32>) -> usize {
+    if txns.is_empty() {
+        return 0;
+    }
+    let ops = history.op_range(TxnId(txns.start)).start as usize
+        ..history.op_range(TxnId(txns.end - 1)).end as usize;
     let reads_item =
         |kind: &&OpKind| matches!(kind, OpKind::Read | OpKind::ReadList | OpKind::ReadOther);
     let items = history.op_kinds()[ops.clone()].iter().filter(reads_item).count();
@@ -82,6 +103,7 @@ fn reads_max(history: &History, txns: Range<usize>) -> usize {
 
 /// A task's part of the columns, of which the first `count` places are filled.
 struct Reads<'a> {
+    first: TxnId,
     starts: &'a mut [u32],
     keys: &'a mut [KeyId],
     origins: &'a mut [PackedOrigin],
@@ -110,8 +132,6 @@ struct Joiner<'a> {
     own_marks: KeyMarks,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
-    /// Of the open reads, while they are looked up.
-    versions: Vec<Option<Version>>,
     reads: Reads<'a>,
     found: Found,
 }
@@ -154,7 +174,7 @@ impl<'a> Joiner<'a> {
     fn new(
         history: &'a History,
         (writes, own_lists): (&'a Writes, &'a OwnWrites<'a>),
-        allowed: Candidates,
+        (allowed, all_may_count): (Candidates, bool),
         reads: Reads<'a>,
     ) -> Self {
         Joiner {
@@ -162,19 +182,19 @@ impl<'a> Joiner<'a> {
             writes,
             own_lists,
             allowed,
-            all_may_count: !history.outcomes().contains(&Outcome::Aborted),
+            all_may_count,
             own: Vec::new(),
             is_long: false,
             own_marks: KeyMarks::default(),
             open: Vec::new(),
-            versions: Vec::new(),
             reads,
             found: Found::default(),
         }
     }
 
-    /// Joins as many transactions as there is room for, from this one on.
-    fn join(mut self, first: usize) -> Found {
+    /// Joins as many transactions as there is room for.
+    fn join(mut self) -> Found {
+        let first = self.reads.first.index();
         for place in 0..self.reads.starts.len() {
             self.reads.starts[place] = self.reads.count as u32;
             self.txn(TxnId((first + place) as u32));
@@ -247,6 +267,9 @@ impl<'a> Joiner<'a> {
             return;
         }
         let read = self.push(op, key, PackedOrigin::NOBODY);
+        if let Some(unique) = self.writes.unique() {
+            unique.expect(value);
+        }
         self.open.push(OpenRead { txn, read, key, value });
     }
 
@@ -268,25 +291,21 @@ impl<'a> Joiner<'a> {
         true
     }
 
-    /// Looks up the writers of all open reads by their values. All values are looked
-    /// up before the first is judged, so that memory answers them at once instead of
-    /// one after the other.
+    /// Looks up the writers of all open reads by their values, which memory was asked for
+    /// when the reads were met.
     fn look_up(&mut self, unique: &UniqueWrites) {
-        let open = std::mem::take(&mut self.open);
-        self.versions.clear();
-        self.versions.extend(open.iter().map(|read| unique.find(read.key, read.value)));
-        let versions = std::mem::take(&mut self.versions);
-        for (read, version) in open.iter().zip(&versions) {
-            self.settle(*read, version.as_slice());
+        let open = mem::take(&mut self.open);
+        for read in &open {
+            self.settle(*read, unique.find(read.key, read.value).as_slice());
         }
-        (self.open, self.versions) = (open, versions);
+        self.open = open;
         self.open.clear();
     }
 
     /// Searches the writers of all open reads, those of neighbouring keys together.
     fn search(&mut self) {
         let versions = self.writes.by_key();
-        let open = grouped_by_key(std::mem::take(&mut self.open), self.history.key_count());
+        let open = grouped_by_key(mem::take(&mut self.open), self.history.key_count());
         let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
         let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
         for reads in open.chunks(READS_TOGETHER) {
@@ -462,5 +481,47 @@ impl<'a> Joiner<'a> {
         self.reads.origins[place] = origin;
         self.reads.count += 1;
         ReadId(place as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::parse_text;
+    use crate::index::Index;
+    use std::fmt::Write;
+
+    /// Transactions of three sessions in several rounds: of others' writes and own ones, of
+    /// initial values and of some that nobody wrote.
+    fn long_history() -> String {
+        let mut text = String::from("init *=0\n");
+        let mut last = [0; 50];
+        for txn in 1..40_000_usize {
+            let (key, session) = (txn * 7 % 50, ["A", "B", "C"][txn * 5 % 11 % 3]);
+            let read = if txn % 9_000 == 0 { 70_000 } else { last[key] };
+            write!(text, "{session}: r({key},{read})").expect("memory takes all");
+            if txn % 3 > 0 {
+                write!(text, " w({key},{txn})").expect("memory takes all");
+                last[key] = txn;
+            }
+            let own = if txn % 3 == 1 { format!(" r({key},{txn})") } else { String::new() };
+            writeln!(text, "{own}").expect("memory takes all");
+        }
+        text
+    }
+
+    #[test]
+    fn the_order_in_which_parts_are_joined_does_not_matter() {
+        let text = long_history();
+        let one = parse_text(&text).expect("a history");
+        // A value that is written twice, by a last session: there is no table by value.
+        let other = parse_text(&(text + "D: w(y,1)\n")).expect("a history");
+        let (index, expected) = (Index::new(&one), Index::new(&other));
+        assert!(index.values_are_unique() && !expected.values_are_unique());
+        assert!(one.parts_interleaved().count() > one.session_count());
+        for txn in one.txns() {
+            assert_eq!(index.read_range(txn), expected.read_range(txn));
+            assert!(index.reads_of(txn).eq(expected.reads_of(txn)), "{txn:?}");
+        }
+        assert_eq!((index.misreads(), index.misreads().len()), (expected.misreads(), 4));
     }
 }

@@ -6,6 +6,7 @@ use super::writes::Writes;
 use super::{Choice, Misread, Origin, PackedOrigin, ReadId, SeveralOrigins, may_count};
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use hashbrown::HashMap;
+use std::ops::Range;
 
 /// The result of the join, in the order of transactions.
 #[derive(Default)]
@@ -30,17 +31,17 @@ pub(super) struct Found {
 }
 
 impl Joined {
-    /// Closes the gaps that reads of own writes left between the tasks' parts.
-    pub(super) fn put_together(&mut self, share: usize, rooms: &[usize], found: Vec<Found>) {
+    /// Closes the gaps that reads of own writes left between the tasks' parts. Of each are
+    /// given its transactions, how many reads it had room for, and what it found.
+    pub(super) fn put_together(&mut self, found: impl Iterator<Item = (Range<u32>, usize, Found)>) {
         let (mut from, mut to) = (0, 0);
-        for (task, (&room, part)) in rooms.iter().zip(found).enumerate() {
+        for (txns, room, part) in found {
             if from != to {
                 self.keys.copy_within(from..from + part.reads, to);
                 self.origins.copy_within(from..from + part.reads, to);
                 self.ops.copy_within(from..from + part.reads, to);
             }
-            let txns = self.starts.len() - 1;
-            for start in &mut self.starts[task * share..((task + 1) * share).min(txns)] {
+            for start in &mut self.starts[txns.start as usize..txns.end as usize] {
                 *start += to as u32;
             }
             self.misreads.extend(part.misreads);

@@ -6,6 +6,7 @@
 //! transaction come in the order of its program. [Kingsbury and Alvaro 2020, §4.2.3]
 
 use super::own::OwnWrites;
+use super::versions::group_starts;
 use super::writes::Writes;
 use super::{Misread, MisreadKind, VersionConflict, VersionEvidence, VersionStep, may_count};
 use crate::history::{History, KeyId, OpId, OpKind, TxnId};
@@ -65,15 +66,13 @@ pub(super) fn orders(
     if !history.has_lists() {
         return orders;
     }
-    let mut states = states(history, own, counted, &mut orders);
-    // The longest of each key first; of equal ones the earliest.
-    states.par_sort_unstable_by_key(|state| (state.key, Reverse(state.length), state.read));
+    let states = grouped_by_key(states(history, own, counted, &mut orders), history.key_count());
     // Every key needs it, and tasks that wait for each other would never end.
     let _ = writes.by_key();
     let parts: Vec<ListOrders> = states
         .par_chunk_by(|one, other| one.key == other.key)
         .fold(ListOrders::default, |mut orders, group| {
-            KeyOrder::new(history, writes, own, counted, group[0]).add(group, &mut orders);
+            KeyOrder::new(history, writes, own, counted, longest(group)).add(group, &mut orders);
             orders
         })
         .collect();
@@ -120,6 +119,24 @@ fn states(
         }
     }
     states
+}
+
+/// The states of one key after those of another.
+fn grouped_by_key(states: Vec<State>, keys: usize) -> Vec<State> {
+    let mut next = group_starts(keys, states.iter().map(|state| state.key));
+    let mut grouped = states.clone();
+    for state in states {
+        let place = &mut next[state.key.index()];
+        grouped[*place as usize] = state;
+        *place += 1;
+    }
+    grouped
+}
+
+/// The longest state of a key, and of several the first.
+fn longest(states: &[State]) -> State {
+    let longest = states.iter().min_by_key(|state| (Reverse(state.length), state.read));
+    *longest.expect("a key without states has no group")
 }
 
 fn first_repeated(elements: &[Value]) -> Option<u32> {

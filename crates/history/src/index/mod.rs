@@ -23,6 +23,7 @@ pub use marks::KeyMarks;
 pub use versions::Version;
 
 use crate::history::{History, KeyId, OpId, OpKind, Outcome, TxnId};
+use crate::prefetch::prefetch;
 use own::OwnWrites;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -408,8 +409,11 @@ impl Index {
             let mut next = starts.clone();
             let mut txns = vec![TxnId(0); self.write_keys.len()];
             for (txn, pair) in (0..).zip(self.write_starts.windows(2)) {
-                for key in &self.write_keys[pair[0] as usize..pair[1] as usize] {
-                    let slot = &mut next[key.index()];
+                for place in pair[0] as usize..pair[1] as usize {
+                    if let Some(later) = self.write_keys.get(place + 16) {
+                        prefetch(&txns, next[later.index()] as usize);
+                    }
+                    let slot = &mut next[self.write_keys[place].index()];
                     txns[*slot as usize] = TxnId(txn);
                     *slot += 1;
                 }

@@ -7,6 +7,7 @@
 
 use super::versions::{LastWrites, Version, Versions};
 use crate::history::{History, KeyId, OpId, TxnId};
+use crate::prefetch::prefetch;
 use crate::value::Value;
 
 pub(super) struct UniqueWrites {
@@ -47,6 +48,12 @@ impl UniqueWrites {
     pub(super) fn find(&self, key: KeyId, value: Value) -> Option<Version> {
         let &[written, txn, packed_op] = self.slots.get(value.bits() as usize)?;
         (txn != 0 && written == key.0).then(|| Version::unpack(value, TxnId(txn - 1), packed_op))
+    }
+
+    /// A value will be asked for soon.
+    #[inline]
+    pub(super) fn expect(&self, value: Value) {
+        prefetch(&self.slots, value.bits() as usize);
     }
 
     /// The same writes by key. Walked in order of values, they need no sorting.

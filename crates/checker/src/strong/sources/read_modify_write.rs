@@ -20,7 +20,10 @@ impl ReadModifyWrites<'_> {
     /// Adds them to the versions.
     pub(in crate::strong) fn find(&self, versions: &mut Versions<'_>) {
         versions.initial_rewriter = vec![None; versions.history.key_count()];
-        versions.reads_interleaved().for_each(|read| self.link(versions, read));
+        versions.reads_interleaved().for_each(|read| {
+            versions.expect_link(ReadId(read.0 + 8));
+            self.link(versions, read);
+        });
     }
 
     #[inline]

@@ -13,13 +13,13 @@ pub(in crate::strong) struct ReadsFrom<'a> {
 
 impl Edges for ReadsFrom<'_> {
     fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
-        for txn in self.history.txns() {
+        self.history.txns_interleaved().for_each(|txn| {
             let begin = self.model.begin(txn);
             for read in self.index.read_range(txn) {
                 if let Origin::Txn(writer) = self.index.read(ReadId(read)).origin {
                     emit(self.model.commit(writer), begin, Why::ReadsFrom(ReadId(read)));
                 }
             }
-        }
+        });
     }
 }
