@@ -28,7 +28,7 @@ struct Run {
 
 /// A random history of a store with several versions: some transactions look at old ones, some
 /// results are wrong, and the database tells some of what it did.
-fn random_conditions(seed: u64) -> String {
+pub(crate) fn random_conditions(seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut run = Run {
         keys: 1 + random.below(3),
@@ -197,7 +197,7 @@ fn histories() -> u64 {
 }
 
 #[test]
-fn random_conditions_get_the_verdicts_of_the_definition() {
+pub(crate) fn random_conditions_get_the_verdicts_of_the_definition() {
     let mut counts: BTreeMap<(Level, &str), usize> = BTreeMap::new();
     each_seed(0..histories(), |seed| {
         let text = random_conditions(seed);
