@@ -5,7 +5,7 @@ use isolde_harness::{Anomaly, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 #[test]
 fn a_search_that_is_given_up_leaves_the_level_unknown() {
@@ -28,6 +28,26 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
     let reason = "the search took too long and was given up; with a time limit it goes on until \
                   then";
     assert_eq!(decide(Some(1)), Verdict::Unknown(Unknown::Limit(reason.into())));
+}
+
+/// Readers of a causal store saw so much that no snapshot shows that looking for an order of a
+/// stronger level took minutes, which a few contradictions make needless.
+#[test]
+fn what_is_far_from_a_stronger_level_is_refuted_before_that_is_tried() {
+    let parameters = Parameters {
+        isolation: Isolation::Causal,
+        transactions: 5_000,
+        seed: 3,
+        ..preset("BlindW-RW").expect("a preset of this name").parameters
+    };
+    let history = generate(&parameters).expect("valid parameters");
+    let index = Index::new(&history);
+    // Whoever searches asks now and then whether to go on: here some forty times.
+    let asked = AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, Relaxed) > 1_000;
+    let limits = Limits { stop: &stop, ..Limits::NONE };
+    let verdict = Check::new(&history, &index, &limits).decide(Level::ParallelSnapshotIsolation);
+    assert_eq!(verdict.name(), "violated");
 }
 
 #[test]

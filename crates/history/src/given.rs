@@ -7,8 +7,11 @@
 //! 2. else the one whose transaction had the version of the entry before it when it wrote: it
 //!    had written that one itself, or found its value by the condition of the same update. Who
 //!    removes a row removes the version that it found. A read by another operation tells
-//!    nothing, as that may have been replaced meanwhile;
+//!    nothing, as that may have been replaced meanwhile, and neither does an entry before it
+//!    that is one of several writes of its value by one transaction: it may be any of them;
 //! 3. else the one that no other entry stands for, if only one transaction is left.
+//!
+//! Entries of one value and one transaction stand for its writes in the order it made them.
 //!
 //! The initial version comes first or not at all. An entry that is still open tells nothing.
 
@@ -115,7 +118,9 @@ impl VersionChain {
         for &place in places {
             let candidates = if let Some(told) = self.number(place) {
                 by_number.get(&told)
-            } else if let Some(Named::Write(before)) = place.checked_sub(1).map(|it| named[it]) {
+            } else if let Some(Named::Write(before)) = place.checked_sub(1).map(|it| named[it])
+                && is_only(history, before)
+            {
                 by_own.get(&before).or_else(|| by_found.get(&history.op(before).value))
             } else {
                 None
@@ -136,12 +141,32 @@ impl VersionChain {
                 named[place] = Named::Write(op);
             }
         }
+        sort_within_txns(history, named, places);
     }
 
     /// The number of the transaction that wrote an entry, if the database told it.
-    fn number(&self, place: usize) -> Option<u64> {
+    pub(crate) fn number(&self, place: usize) -> Option<u64> {
         let entry = self.numbers.binary_search_by_key(&(place as u32), |entry| entry.0).ok()?;
         Some(self.numbers[entry].1)
+    }
+}
+
+/// Names the entries of one transaction among these in the order of its writes. They were named
+/// as they were found out, and nothing but their order tells them apart.
+fn sort_within_txns(history: &History, named: &mut [Named], places: &[usize]) {
+    let mut by_txn: HashMap<TxnId, (Vec<usize>, Vec<OpId>)> = HashMap::new();
+    for &place in places {
+        if let Named::Write(op) = named[place] {
+            let (places, ops) = by_txn.entry(history.txn_of(op)).or_default();
+            places.push(place);
+            ops.push(op);
+        }
+    }
+    for (places, mut ops) in by_txn.into_values() {
+        ops.sort_unstable();
+        for (place, op) in places.into_iter().zip(ops) {
+            named[place] = Named::Write(op);
+        }
     }
 }
 
@@ -163,6 +188,16 @@ fn are_of_one(history: &History, ops: &[OpId]) -> bool {
     let mut txns = ops.iter().map(|&op| history.txn_of(op));
     let first = txns.next();
     first.is_some() && txns.all(|txn| Some(txn) == first)
+}
+
+/// Whether a write is the only one of its value to its key by its transaction.
+fn is_only(history: &History, write: OpId) -> bool {
+    let it = history.op(write);
+    let is_same = |op: &OpId| {
+        let other = history.op(*op);
+        other.kind.is_write() && (other.key, other.value) == (it.key, it.value)
+    };
+    history.ops_of(history.txn_of(write)).filter(is_same).count() == 1
 }
 
 /// The operations of a write's transaction before it, the nearest first.
@@ -219,6 +254,15 @@ mod tests {
 
     /// What the entries of the first chain stand for, by the names of transactions.
     fn check(text: &str, expected: &str) {
+        check_by(text, &|history, op| history.txn_name(history.txn_of(op)), expected);
+    }
+
+    /// The same by the places of operations.
+    fn check_ops(text: &str, expected: &str) {
+        check_by(text, &|_, op| op.0.to_string(), expected);
+    }
+
+    fn check_by(text: &str, name: &dyn Fn(&History, OpId) -> String, expected: &str) {
         let history = parse_text(text).expect("a well-formed history");
         let chain = &history.orders().versions[0];
         let writes_of = |value: Value| {
@@ -231,7 +275,7 @@ mod tests {
         };
         let names = chain.named(&history, &writes_of).into_iter().map(|named| match named {
             Named::Initial => "initial".to_owned(),
-            Named::Write(op) => history.txn_name(history.txn_of(op)),
+            Named::Write(op) => name(&history, op),
             Named::Open => "?".to_owned(),
             Named::Nobody => "nobody".to_owned(),
         });
@@ -258,6 +302,17 @@ mod tests {
         let text = "A: w(x,5)\nB: w(x,7)\nC id=3: d(x)\nD id=9: d(x)\n";
         check(&format!("{text}order x complete: 5 nil 7 nil\n"), "A ? B ?");
         check(&format!("{text}order x complete: 5 nil@9 7 nil@3\n"), "A D B C");
+    }
+
+    #[test]
+    fn entries_of_one_transaction_are_its_writes_in_their_order() {
+        check_ops("A id=2: d(x) d(x)\nB: w(x,2)\norder x complete: nil nil@2 2\n", "0 1 2");
+    }
+
+    #[test]
+    fn a_removal_among_several_of_one_transaction_tells_nothing_of_the_next() {
+        let text = "A id=2: d(x) d(x)\nB: d(x)\nC: w(x,1)\n";
+        check(&format!("{text}order x complete: 1 nil nil@2 nil\n"), "C ? A ?");
     }
 
     #[test]

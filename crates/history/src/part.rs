@@ -10,6 +10,7 @@
 //! - a read that saw some other value stays only with all writes of its key;
 //! - an element whose append goes is taken out of all lists, as if it had never been appended;
 //! - a row that was read by condition goes with its write;
+//! - an entry of a given order that might come to stand for another write goes;
 //! - of a key that loses a write, no condition tells anything but through rows it returned:
 //!   if a version of it may meet the condition, the key is listed with a version never
 //!   learned, and an aggregate that it may have a share in has a result never learned.
@@ -489,24 +490,16 @@ impl Maker<'_> {
             let Some(&place) = places.get(&chain.key) else { continue };
             let writes_of = |value| writes_of(self.index, chain.key, value).collect();
             let named = chain.named(history, &writes_of);
-            let open: Vec<Value> = (named.iter().zip(&chain.values))
-                .filter(|entry| *entry.0 == Named::Open)
-                .map(|entry| *entry.1)
-                .collect();
-            // What was open might seem to be told where less is known.
+            let keeps_all =
+                self.index.versions_of(chain.key).iter().all(|it| self.selection.has(it.op()));
             let is_kept = |place: usize| {
                 let value = chain.values[place];
-                let initial = history.initial(chain.key) == value;
                 let written = writes_of(value);
-                (initial || !written.is_empty())
-                    && written.iter().all(|&op| self.selection.has(op))
-                    && !open.contains(&value)
+                written.iter().all(|&op| self.selection.has(op))
+                    && stays_named(history, (chain, &named), (value, &written), keeps_all)
             };
             let kept: Vec<usize> = (0..named.len()).filter(|&place| is_kept(place)).collect();
-            let number = |(new, place): (u32, &usize)| {
-                let at = chain.numbers.binary_search_by_key(&(*place as u32), |it| it.0).ok()?;
-                Some((new, chain.numbers[at].1))
-            };
+            let number = |(new, place): (u32, &usize)| Some((new, chain.number(*place)?));
             let numbers = (0..).zip(&kept).filter_map(number).collect();
             let values: Vec<Value> = kept.into_iter().map(|place| chain.values[place]).collect();
             let values = values.into_iter().map(|value| self.value(value)).collect();
@@ -523,6 +516,33 @@ impl Maker<'_> {
             self.builder.total_order(order);
         }
     }
+}
+
+/// Whether the entries of a value, which these operations wrote, stand for the same in a part that
+/// keeps the writes of the value, and of the key or not. What was open might seem to be told where
+/// less is known, and what the entry before told, another one that comes to stand there tells
+/// otherwise.
+fn stays_named(
+    history: &History,
+    (chain, named): (&VersionChain, &[Named]),
+    (value, written): (Value, &[OpId]),
+    keeps_all: bool,
+) -> bool {
+    let is_initial = history.initial(chain.key) == value;
+    match written.len() {
+        0 => return is_initial,
+        1 if !is_initial => return true,
+        _ => {}
+    }
+    let mut entries = (0..named.len()).filter(|&place| chain.values[place] == value);
+    entries.all(|place| match named[place] {
+        Named::Write(op) => {
+            let number = history.number(history.txn_of(op));
+            keeps_all || (number.is_some() && number == chain.number(place))
+        }
+        Named::Initial => true,
+        Named::Open | Named::Nobody => false,
+    })
 }
 
 /// The writes of a value to a key.

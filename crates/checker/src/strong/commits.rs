@@ -32,6 +32,12 @@ use isolde_history::{History, Index, ReadId, TxnId};
 /// Smaller histories are searched from a guess.
 const SMALL: usize = 200;
 
+/// Orders of a stronger level that are asked for before a search from a guess is tried, and the
+/// conflicts of that. A history that lacks little of such a level has its order by then; one that
+/// is far from it takes long to tell, and is often refuted at once.
+const ORDERS_FIRST: usize = 4;
+const CONFLICTS_FIRST: u64 = 2_000;
+
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
     /// Its row; only what its reads are protected from differs.
@@ -165,23 +171,46 @@ impl<'a> Commits<'a> {
                 return halt;
             }
             match self.force::<L>(&order) {
-                Forced::Nothing if L::IS_NEARLY_STRONGER => {
-                    let order = self.nearly_stronger().unwrap_or(order);
-                    return self.solve::<L>(&order);
-                }
-                Forced::Nothing => return self.solve::<L>(&order),
+                Forced::Nothing => return self.search::<L>(order),
                 Forced::Edges => {}
                 Forced::Verdict(verdict) => return verdict,
             }
         }
     }
 
-    /// An order near one of a stronger level, if the history is too large to do without.
-    fn nearly_stronger(&self) -> Option<Vec<Node>> {
-        if self.versions.history.txn_count() < SMALL {
-            return None;
+    /// Searches from this order, or from a better one if the history is too large to do without.
+    fn search<L: CommitLevel>(&mut self, order: Vec<Node>) -> Verdict {
+        let mut better = None;
+        if L::IS_NEARLY_STRONGER && self.versions.history.txn_count() >= SMALL {
+            better = match self.better::<L>(&order) {
+                Ok(better) => better,
+                Err(verdict) => return verdict,
+            };
         }
-        let nearly = nearly::order(self.versions, self.repeated, self.options, self.limits)?;
+        let effort = Effort::of(self.options.conflicts_max);
+        let solved = self.solve::<L>(&better.unwrap_or(order), effort);
+        solved.unwrap_or_else(|stop| limit(stop, self.limits))
+    }
+
+    /// An order near one of a stronger level, if there is one; or a verdict, if a short search
+    /// from the other one comes to it before.
+    fn better<L: CommitLevel>(&mut self, order: &[Node]) -> Result<Option<Vec<Node>>, Verdict> {
+        if let Some(better) = self.nearly_stronger(ORDERS_FIRST) {
+            return Ok(Some(better));
+        }
+        let most = self.options.conflicts_max.unwrap_or(CONFLICTS_FIRST);
+        match self.solve::<L>(order, Effort::of(Some(most.min(CONFLICTS_FIRST)))) {
+            Ok(verdict) => return Err(verdict),
+            Err(acyclic::Stop::Conflicts | acyclic::Stop::Work) => {}
+            Err(stop) => return Err(limit(stop, self.limits)),
+        }
+        (self.limits.observe)(Stage::Witness);
+        Ok(self.nearly_stronger(usize::MAX))
+    }
+
+    fn nearly_stronger(&self, orders_max: usize) -> Option<Vec<Node>> {
+        let within = (self.options, self.limits);
+        let nearly = nearly::order(self.versions, self.repeated, within, orders_max)?;
         let mut ranks = vec![i64::MAX; self.versions.history.txn_count()];
         for (rank, txn) in (0..).zip(nearly) {
             ranks[txn.index()] = rank;
@@ -256,7 +285,12 @@ impl<'a> Commits<'a> {
         L::missed_first(self, read, &path)
     }
 
-    fn solve<L: CommitLevel>(&mut self, order: &[Node]) -> Verdict {
+    /// A verdict, unless the search is given up.
+    fn solve<L: CommitLevel>(
+        &mut self,
+        order: &[Node],
+        effort: Effort,
+    ) -> Result<Verdict, acyclic::Stop> {
         (self.limits.observe)(Stage::Solve);
         let mut solver = acyclic::Solver::new(order, known_edges(&self.graph))
             .expect("an order that every edge agrees with");
@@ -264,8 +298,7 @@ impl<'a> Commits<'a> {
         let mut inquiry = Inquiry { questions, level: L::asking(self) };
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let within = (self.limits, self.options.engine);
-        let effort = Effort::of(self.options.conflicts_max);
-        match solved(&mut solver, &mut inquiry, within, (used, effort)) {
+        Ok(match solved(&mut solver, &mut inquiry, within, (used, effort)) {
             Solved::Satisfied => {
                 let nodes = in_order(solver.positions()).into_iter().map(TxnId);
                 let counted = nodes.filter(|&txn| self.versions.index.is_counted(txn));
@@ -283,8 +316,8 @@ impl<'a> Commits<'a> {
                     .then(|| self.prover().of_search(&refutation, &asked));
                 violated(anomaly, proof)
             }
-            Solved::Stopped(stop) => limit(stop, self.limits),
-        }
+            Solved::Stopped(stop) => return Err(stop),
+        })
     }
 
     fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {

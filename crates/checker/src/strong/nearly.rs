@@ -25,12 +25,13 @@ use isolde_history::TxnId;
 /// Levels that are asked, and for how many orders.
 const ASKED: [(Level, usize); 2] = [(Level::SnapshotIsolation, 64), (Level::Serializable, 64)];
 
-/// The order of commits of such an order, if there is one near at hand.
+/// The order of commits of such an order, if there is one near at hand. Each level is asked for
+/// at most so many.
 pub(super) fn order(
     versions: &Versions<'_>,
     repeated: &[Repeated],
-    options: Options,
-    limits: &Limits<'_>,
+    (options, limits): (Options, &Limits<'_>),
+    orders_max: usize,
 ) -> Option<Vec<TxnId>> {
     if versions.history.has_predicates() || !versions.divergences.is_empty() {
         return None;
@@ -40,7 +41,7 @@ pub(super) fn order(
     ASKED.iter().find_map(|&(level, rounds_max)| {
         let model = Model::of(level)?;
         let mut left_out = HashSet::new();
-        for _ in 0..rounds_max {
+        for _ in 0..rounds_max.min(orders_max) {
             let versions = versions.without_reads_of(&left_out);
             let mut decision = Decision::new(model, &versions, repeated, options, limits).briefly();
             let violated = match decision.run() {

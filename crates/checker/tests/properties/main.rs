@@ -12,6 +12,7 @@ mod metamorphic;
 mod operational;
 mod orders;
 mod parts;
+mod relations;
 mod rounds;
 mod searches;
 mod sources;

@@ -463,6 +463,11 @@ fn what_cannot_be_said_is_refused() {
         refusal(&history, "jepsen-edn"),
         "transaction S0 has a refused compare-and-set, which Jepsen's histories cannot say"
     );
+    let both = format::parse_text("A: w(x,1)\nB: r(l,[])\n").expect("a text");
+    assert_eq!(
+        refusal(&both, "jepsen-edn"),
+        "transaction B has a read of a list among registers, which Jepsen's histories cannot say"
+    );
     let keyword = "{:type :ok :process 0 :f :txn :value [[:w :x 1]]}";
     let history = read("jepsen-edn", keyword).expect("read");
     assert_eq!(refusal(&history, "jepsen-json"), ":x cannot be written in JSON");

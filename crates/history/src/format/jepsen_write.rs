@@ -10,7 +10,7 @@ use super::WriteError;
 use super::jepsen_meaning::is_mop_name;
 use super::jepsen_notation::{Line, Notation};
 use crate::history::{
-    ALWAYS, History, KeyId, NEVER, OpId, OpKind, Outcome, SessionId, Time, TxnId,
+    ALWAYS, History, KeyId, NEVER, Op, OpId, OpKind, Outcome, SessionId, Time, TxnId,
 };
 use crate::predicate::Condition;
 use crate::value::{Datum, Value};
@@ -339,6 +339,7 @@ fn unblank(text: &str) -> &str {
 struct Refusals<'a> {
     history: &'a History,
     has_lists: bool,
+    has_registers: bool,
     /// Whether some call tells that `:read` is one, too, and no operation on a register.
     tells_calls: bool,
 }
@@ -347,13 +348,19 @@ impl<'a> Refusals<'a> {
     fn new(history: &'a History) -> Self {
         let has_lists =
             history.op_kinds().iter().any(|kind| matches!(kind, OpKind::Append | OpKind::ReadList));
+        let is_of_register = |op: u32| match history.op(OpId(op)) {
+            // A read without a result may be one of a list.
+            Op { kind: OpKind::Read, value, .. } => value != Value::UNKNOWN,
+            Op { kind, .. } => matches!(kind, OpKind::Write | OpKind::Insert | OpKind::Delete),
+        };
+        let has_registers = has_lists && (0..history.op_count() as u32).any(is_of_register);
         let mut calls = history.txns().filter_map(|txn| lone_call(history, txn));
         let tells_calls = calls.any(|(name, value)| match value {
             _ if name != "read" => true,
             Datum::Other(notation) => notation.starts_with(['{', '#']),
             _ => false,
         });
-        Refusals { history, has_lists, tells_calls }
+        Refusals { history, has_lists, has_registers, tells_calls }
     }
 
     fn check(&self) -> Result<(), WriteError> {
@@ -382,6 +389,10 @@ impl<'a> Refusals<'a> {
             }
             OpKind::Read if is_committed && self.has_lists && found.value == initial() => {
                 Some("a read of an absent register among lists")
+            }
+            // A reader takes it for a vector in a register unless an append came before.
+            OpKind::ReadList if is_committed && self.has_registers => {
+                Some("a read of a list among registers")
             }
             OpKind::Read if found.value == Value::NIL && initial() != Value::NIL => {
                 Some("a read of nothing where keys start with something")
@@ -452,6 +463,7 @@ fn losses(history: &History, has_pairs: bool) -> Vec<String> {
         (history.has_op_times(), "times of single operations"),
         (history.has_inner_times(), "times of begin and commit apart"),
         (any_txn(&|txn| history.timestamps(txn).is_some()), "timestamps of the database"),
+        (history.has_snapshots(), "snapshots of the database"),
         (!history.orders().versions.is_empty(), "version orders"),
         (
             history.orders().total.is_some(),

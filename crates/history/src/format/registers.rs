@@ -2,7 +2,7 @@
 //! what is lost, what is refused, and names as numbers.
 
 use super::WriteError;
-use crate::history::{ALWAYS, History, KeyId, NEVER, Op, OpKind, Outcome, TxnId};
+use crate::history::{ALWAYS, History, KeyId, NEVER, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::{Datum, Value};
 use hashbrown::{HashMap, HashSet};
 
@@ -140,6 +140,7 @@ fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: 
         history.txns().any(|txn| history.timestamps(txn).is_some()),
         "timestamps of the database",
     );
+    losses.add_if(history.has_snapshots(), "snapshots of the database");
     let orders = history.orders();
     losses.add_if(
         !orders.versions.is_empty() || orders.total.is_some(),
@@ -178,7 +179,7 @@ fn observed_unknowns(history: &History) -> Result<HashSet<TxnId>, WriteError> {
     let mut readers: Vec<TxnId> = history.txns().filter(committed).collect();
     let mut ambiguous = Vec::new();
     while let Some(reader) = readers.pop() {
-        for (key, value) in seen_by(history, reader) {
+        for (key, value) in seen_of_others(history, reader) {
             match writers.get(&(key, value)).map(Vec::as_slice) {
                 None => {}
                 Some(&[writer]) if value != history.initial(key) => {
@@ -245,21 +246,46 @@ fn inexpressible_read(
     WriteError::Inexpressible(format!("transaction {name} read {value} of key {key}, {why}"))
 }
 
-/// Keys and values that a transaction saw.
-fn seen_by(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
+/// Keys and values that a transaction saw of keys before it wrote them itself: what it saw of them
+/// afterwards, right or wrong, shows of nobody that he counts.
+fn seen_of_others(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
+    let mut own: HashSet<KeyId> = HashSet::new();
     let mut seen = Vec::new();
-    for id in history.ops_of(txn) {
-        let op = history.op(id);
-        match op.kind {
-            OpKind::Read => seen.push((op.key, op.value)),
-            OpKind::PredicateRead | OpKind::PredicateUpdate => {
-                let rows = &history.predicate(id).rows;
-                seen.extend(rows.iter().map(|row| (row.key, row.value)));
-            }
-            _ => {}
+    for op in history.ops_of(txn) {
+        if history.op(op).kind.is_write() {
+            own.insert(history.op(op).key);
+        } else {
+            see(history, op, |key| !own.contains(&key), &mut seen);
         }
     }
     seen
+}
+
+/// Keys and values that a transaction saw.
+fn seen_by(history: &History, txn: TxnId) -> Vec<(KeyId, Value)> {
+    let mut seen = Vec::new();
+    for op in history.ops_of(txn) {
+        see(history, op, |_| true, &mut seen);
+    }
+    seen
+}
+
+/// Notes what an operation saw of some keys.
+fn see(
+    history: &History,
+    id: OpId,
+    is_asked: impl Fn(KeyId) -> bool,
+    seen: &mut Vec<(KeyId, Value)>,
+) {
+    let op = history.op(id);
+    match op.kind {
+        OpKind::Read if is_asked(op.key) => seen.push((op.key, op.value)),
+        OpKind::PredicateRead | OpKind::PredicateUpdate => {
+            let rows = history.predicate(id).rows.iter().filter(|row| is_asked(row.key));
+            seen.extend(rows.map(|row| (row.key, row.value)));
+        }
+        _ => {}
+    }
 }
 
 /// Refuses reads of values that no written transaction wrote, or that one wrote that

@@ -28,7 +28,7 @@ pub(crate) fn random_histories(usual: u64) -> u64 {
 
 /// Tries random histories by their seeds. What fails says so where it fails; the others are
 /// tried all the same, so that a long run tells more than its first failure.
-pub(crate) fn each_seed(seeds: std::ops::Range<u64>, mut try_one: impl FnMut(u64)) {
+pub(crate) fn each_seed(seeds: impl Iterator<Item = u64>, mut try_one: impl FnMut(u64)) {
     const FAILURES_MAX: usize = 20;
     let fails = |seed: &u64| catch_unwind(AssertUnwindSafe(|| try_one(*seed))).is_err();
     let failed: Vec<u64> = seeds.filter(fails).take(FAILURES_MAX).collect();
