@@ -11,7 +11,7 @@ use crate::check::Check;
 use crate::choices;
 use crate::level::Level;
 use crate::readings::Readings;
-use crate::strong::{self, COMMIT_LEVELS};
+use crate::strong::{self, COMMIT_LEVELS, Sources};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
@@ -97,6 +97,16 @@ impl Check<'_> {
             return refutation(self.history, at, &strict);
         }
         refutation(self.history, level, violated)
+    }
+
+    /// Whether the verifier finds no order of what was done to some keys, in whatever way the
+    /// history is understood.
+    pub(crate) fn is_without_orders(&self, level: Level) -> bool {
+        if self.options.sources != Sources::ALL {
+            return false;
+        }
+        let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
+        self.all_orders(&verifier, level, &Violated::by(Vec::new())).is_some()
     }
 
     /// All orders of what was done to one key, or in a small history to all of them, if

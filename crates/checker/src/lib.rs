@@ -23,6 +23,7 @@ mod naming;
 pub mod online;
 mod readings;
 pub mod reference;
+mod single;
 mod strong;
 mod turns;
 mod verdict;
