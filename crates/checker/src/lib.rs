@@ -25,6 +25,7 @@ mod readings;
 pub mod reference;
 mod single;
 mod strong;
+mod tried;
 mod turns;
 mod verdict;
 mod weak;
