@@ -11,7 +11,8 @@ use crate::check::Check;
 use crate::choices;
 use crate::level::Level;
 use crate::readings::Readings;
-use crate::strong::{self, COMMIT_LEVELS};
+use crate::strong::{self, COMMIT_LEVELS, Sources};
+use crate::tried;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
@@ -28,6 +29,9 @@ use isolde_history::{
 const ALL_ORDERS_TXNS_MAX: usize = 32;
 /// Of more keys not each is tried.
 const KEYS_TRIED_MAX: usize = 8;
+
+/// Of more transactions not all orders are tried.
+const TRIED_TXNS_MAX: usize = 8;
 
 /// A certificate, and the levels that are not in it.
 pub struct Certified {
@@ -97,6 +101,16 @@ impl Check<'_> {
             return refutation(self.history, at, &strict);
         }
         refutation(self.history, level, violated)
+    }
+
+    /// Whether the verifier finds no order of what was done to some keys, in whatever way the
+    /// history is understood.
+    pub(crate) fn is_without_orders(&self, level: Level) -> bool {
+        if self.options.sources != Sources::ALL {
+            return false;
+        }
+        let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
+        self.all_orders(&verifier, level, &Violated::by(Vec::new())).is_some()
     }
 
     /// All orders of what was done to one key, or in a small history to all of them, if
@@ -217,10 +231,25 @@ impl Check<'_> {
                 Verdict::Satisfied(satisfied) => self.witness(*stronger, &satisfied),
                 _ => Err("the level that implies it was not decided".into()),
             },
-            Satisfied::Definition => {
-                self.way(level, &Some).ok_or_else(|| "it was decided by trying all orders".into())
-            }
+            Satisfied::Definition => (self.way(level, &Some))
+                .or_else(|| self.tried(level))
+                .ok_or_else(|| "it was decided by trying all orders".into()),
         }
+    }
+
+    /// An order of the events of all transactions that count, found by trying.
+    fn tried(&self, level: Level) -> Option<Shown> {
+        let counts = |txn: &TxnId| self.index.is_counted(*txn);
+        let txns: Vec<TxnId> = self.history.txns().filter(counts).collect();
+        if !has_events(level) || txns.len() > TRIED_TXNS_MAX {
+            return None;
+        }
+        let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
+        let proof = |events: &[Node]| Proof::Witness(Witness::Events(events.to_vec()));
+        let is_serial = strong::is_serial(level);
+        let shows = |events: &[Node]| accepted(&verifier, (level, proof(events))).is_ok();
+        let events = tried::first_accepted(&txns, is_serial, shows)?;
+        Some((level, proof(&events)))
     }
 
     fn commit_order(&self, level: Level, order: &[TxnId]) -> Proof {

@@ -6,16 +6,15 @@
 //! anomaly of the weakest level that has it.
 
 use crate::anomaly::{Anomaly, found_by_reading};
-use crate::choices;
+use crate::choices::{self, Effort};
 use crate::given;
 use crate::level::Level;
-use crate::linearizable::{self, Reading};
+use crate::linearizable;
 use crate::readings::Readings;
 use crate::reference::{self, Reference};
 use crate::strong::{self, Apart, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
-use isolde_certificate::Node;
 use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
 use std::sync::OnceLock;
 
@@ -183,7 +182,8 @@ impl<'a> Check<'a> {
         if self.is_one_way {
             return None;
         }
-        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits)
+        let is_refuted = || self.is_without_orders(level);
+        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits, is_refuted)
     }
 
     /// The same with other options than the usual ones.
@@ -254,7 +254,7 @@ impl<'a> Check<'a> {
     }
 
     /// The history for those who read session order and times from it.
-    fn ordered(&self) -> &History {
+    pub(crate) fn ordered(&self) -> &History {
         let sources = self.options.sources;
         if sources.session && sources.real_time {
             return self.history;
@@ -270,15 +270,25 @@ impl<'a> Check<'a> {
     /// a weaker one that does not. So a level gets the same verdict whether it is asked for alone
     /// or with all others.
     fn implied(&mut self, level: Level) -> Option<Verdict> {
-        let applicable = applicable_levels(self.history);
-        for stronger in level.stronger_than().into_iter().filter(|it| applicable.contains(it)) {
-            if matches!(self.decide(stronger), Verdict::Satisfied(_)) {
-                return Some(Verdict::Satisfied(Satisfied::Implied(stronger)));
-            }
+        if let Some(held) = self.held_by(level) {
+            return Some(held);
         }
+        let applicable = applicable_levels(self.history);
         for weaker in level.weaker_than().into_iter().filter(|it| applicable.contains(it)) {
             if matches!(self.decide(weaker), Verdict::Violated(_)) {
                 return self.violated_weaker(level);
+            }
+        }
+        None
+    }
+
+    /// The first stronger level that holds.
+    fn held_by(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        let stronger = level.stronger_than().into_iter().filter(|it| applicable.contains(it));
+        for stronger in stronger {
+            if matches!(self.decide(stronger), Verdict::Satisfied(_)) {
+                return Some(Verdict::Satisfied(Satisfied::Implied(stronger)));
             }
         }
         None
@@ -292,10 +302,12 @@ impl<'a> Check<'a> {
                 weaker.filter(tells).unwrap_or(Verdict::Violated(violated))
             }
             // Others may have been decided since.
-            Verdict::Unknown(Unknown::Unsupported(reason)) => {
+            Verdict::Unknown(
+                reason @ (Unknown::Unsupported(_) | Unknown::RepeatedValues { .. }),
+            ) => {
                 let stronger = self.satisfied_stronger(level);
                 let decided = stronger.or_else(|| self.violated_weaker(level));
-                decided.unwrap_or(Verdict::Unknown(Unknown::Unsupported(reason)))
+                decided.unwrap_or(Verdict::Unknown(reason))
             }
             other => other,
         }
@@ -347,7 +359,7 @@ impl<'a> Check<'a> {
     }
 
     /// What is neither read nor write.
-    fn calls(&self) -> Option<Unknown> {
+    pub(crate) fn calls(&self) -> Option<Unknown> {
         let kinds = self.history.op_kinds();
         let first = OpId(kinds.iter().position(|&kind| kind == OpKind::Call)? as u32);
         let operations = kinds.iter().filter(|&&kind| kind == OpKind::Call).count();
@@ -385,7 +397,7 @@ impl<'a> Check<'a> {
             return verdict;
         }
         match RULES.iter().find(|rule| rule.level == level) {
-            Some(rule) => self.follow(rule),
+            Some(rule) => self.follow_or_ask(rule),
             None if strong::levels().any(|strong| strong == level) => self.strong(level),
             None => match self.by_definition(level) {
                 Verdict::Unknown(Unknown::Unsupported(_)) if level == Level::Linearizable => {
@@ -436,56 +448,18 @@ impl<'a> Check<'a> {
         }
         let facts = (self.history, self.index);
         let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
-        let Verdict::Unknown(Unknown::Unsupported(_)) = verdict else { return verdict };
+        let Verdict::Unknown(reason) = &verdict else { return verdict };
+        if let Some(decided) = self.as_objects(level) {
+            return decided;
+        }
+        if !matches!(reason, Unknown::Unsupported(_)) {
+            return verdict;
+        }
         // A small history can still be decided.
         match self.in_every_way(level).unwrap_or_else(|| self.by_definition(level)) {
             Verdict::Unknown(Unknown::Unsupported(_)) => verdict,
             decided => decided,
         }
-    }
-
-    /// Strong snapshot isolation where strict serializability was shown and no times tell
-    /// begins and commits apart: each transaction at once, in the serial order. (With such
-    /// times neither level implies the other.) Evidence that speaks of begins and commits
-    /// is not looked at here, so there must be none.
-    fn in_serial_order(&self, level: Level) -> Option<Satisfied> {
-        let history = self.history;
-        let is_told_apart = history.has_inner_times() || history.has_predicates();
-        if level != Level::StrongSnapshotIsolation || is_told_apart || history.has_evidence() {
-            return None;
-        }
-        let strict = self.verdicts.iter().find(|known| known.0 == Level::StrictSerializable)?;
-        let Verdict::Satisfied(Satisfied::Order(order)) = &strict.1 else { return None };
-        let events = order.iter().flat_map(|&txn| [Node::begin(txn), Node::commit(txn)]);
-        Some(Satisfied::Events(events.collect()))
-    }
-
-    /// Linearizability of single operations on objects; `None` for all else.
-    ///
-    /// Where sessions contradict the times and there are many operations, it is asked
-    /// as what it is for registers: strict serializability.
-    fn linearizable(&mut self) -> Option<Verdict> {
-        let reading = Reading { drift: self.options.clock_drift, ..Reading::default() };
-        let verdict = linearizable::decide(self.ordered(), self.limits, reading)?;
-        let is_open = |reason: &Unknown| matches!(reason, Unknown::Unsupported(what) if what == linearizable::NOT_MERGED);
-        let has_calls = self.history.op_kinds().contains(&OpKind::Call);
-        match &verdict {
-            Verdict::Unknown(reason) if is_open(reason) && !has_calls => {
-                Some(match self.decide(Level::StrictSerializable) {
-                    Verdict::Unknown(_) => verdict,
-                    decided => decided,
-                })
-            }
-            _ => Some(verdict),
-        }
-    }
-
-    /// Single operations on lists, or on objects whose versions the database put in order:
-    /// linearizability asks of them what strict serializability does.
-    fn strictly_linearizable(&mut self) -> Option<Verdict> {
-        let applies = linearizable::obstacle(self.history).is_none();
-        let verdict = applies.then(|| self.decide(Level::StrictSerializable))?;
-        (!matches!(verdict, Verdict::Unknown(_))).then_some(verdict)
     }
 
     /// Rules and definitions take the order of lists for granted. Where it is left out they
@@ -494,18 +468,29 @@ impl<'a> Check<'a> {
         !self.options.sources.lists && self.history.op_kinds().contains(&OpKind::ReadList)
     }
 
-    fn follow(&self, rule: &Rule) -> Verdict {
+    /// A rule of repeated values may take all choices to decide. A stronger level, whose
+    /// search is another one, may hold at once.
+    fn follow_or_ask(&mut self, rule: &Rule) -> Verdict {
+        let verdict = self.follow(rule, Effort::Little);
+        if !matches!(verdict, Verdict::Unknown(Unknown::RepeatedValues { .. })) {
+            return verdict;
+        }
+        let implied = if self.deciding.len() == 1 { self.held_by(rule.level) } else { None };
+        implied.unwrap_or_else(|| self.follow(rule, Effort::Most))
+    }
+
+    fn follow(&self, rule: &Rule, effort: Effort) -> Verdict {
         if self.is_without_lists() {
             return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
         }
         if rule.candidates == Candidates::Any && self.index.has_lesser_candidates() {
             let index = Index::choosing(self.history, Candidates::Any, &[]);
-            return self.follow_in(rule, &index);
+            return self.follow_in(rule, &index, effort);
         }
-        self.follow_in(rule, self.index)
+        self.follow_in(rule, self.index, effort)
     }
 
-    fn follow_in(&self, rule: &Rule, index: &Index) -> Verdict {
+    fn follow_in(&self, rule: &Rule, index: &Index, effort: Effort) -> Verdict {
         let facts = Facts::new(self.ordered(), index, self.limits);
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
@@ -515,7 +500,9 @@ impl<'a> Check<'a> {
             }
             // Reads of repeated values were left out so far, which only made the
             // level easier to satisfy.
-            Decision::Satisfied(_) if !index.several().is_empty() => choices::decide(rule, &facts),
+            Decision::Satisfied(_) if !index.several().is_empty() => {
+                choices::decide(rule, &facts, effort)
+            }
             Decision::Satisfied(order) => Verdict::Satisfied(Satisfied::Order(order)),
         }
     }

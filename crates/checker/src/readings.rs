@@ -27,6 +27,8 @@ use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId
 const WORK_MAX: usize = 1 << 24;
 /// Ways that are tried.
 const WAYS_MAX: usize = 1 << 10;
+/// Ways that cost less than trying all orders of all of them.
+const WAYS_TRIED_FIRST: usize = 16;
 /// Ways that somebody can be told of.
 const WAYS_TOLD_MAX: usize = 8;
 
@@ -37,6 +39,8 @@ pub(crate) struct Readings<'a> {
     appends: Vec<Vec<OpId>>,
     /// Transactions of unknown outcome that count only if chosen.
     optional: Vec<TxnId>,
+    /// Others of them that count in every way that is tried.
+    harmless: Vec<TxnId>,
 }
 
 impl<'a> Readings<'a> {
@@ -45,7 +49,19 @@ impl<'a> Readings<'a> {
         let appends = if index.has_repeated_elements() { repeated(history, index) } else { vec![] };
         let optional = optional_writers(history, index);
         let is_one = appends.is_empty() && optional.is_empty();
-        (!is_one).then_some(Readings { history, appends, optional })
+        let readings = Readings { history, appends, optional, harmless: Vec::new() };
+        (!is_one).then(|| readings.with_fewer_ways())
+    }
+
+    /// The same where there are too many ways, without those that differ in transactions alone
+    /// which do no harm if they count.
+    fn with_fewer_ways(mut self) -> Self {
+        if self.count().is_none() {
+            let history = self.history;
+            (self.harmless, self.optional) =
+                self.optional.iter().partition(|&&txn| is_harmless(history, txn));
+        }
+        self
     }
 
     /// The same, also by the lists that those saw who count only if chosen. The index does not
@@ -53,19 +69,29 @@ impl<'a> Readings<'a> {
     pub(crate) fn of_everybody(history: &'a History, index: &Index) -> Option<Self> {
         let readings = Readings::of(history, index)?;
         let appends = repeated(history, index);
-        Some(Readings { appends, ..readings })
+        Some(Readings { appends, ..readings }.with_fewer_ways())
     }
 
-    /// Decides a level; `None` if there are too many ways and none was found.
+    /// Decides a level; `None` if there are too many ways and none was found. After the first
+    /// ways it is asked whether all of them are refuted at once, which costs more than few.
     pub(crate) fn decide(
         &self,
         level: Level,
         options: Options,
         limits: &Limits<'_>,
+        is_refuted: impl FnOnce() -> bool,
     ) -> Option<Verdict> {
         let (ways, are_all) = self.ways();
         let mut unknown = None;
-        for way in ways {
+        let mut is_refuted = Some(is_refuted);
+        let violated = || Some(Verdict::Violated(Violated::by(Vec::new())));
+        for (tried, way) in ways.enumerate() {
+            if tried == WAYS_TRIED_FIRST
+                && let Some(is_refuted) = is_refuted.take()
+                && is_refuted()
+            {
+                return violated();
+            }
             let history = self.in_way(&way);
             let index = Index::new(&history);
             let mut check = Check::new(&history, &index, limits).with_options(options);
@@ -81,9 +107,10 @@ impl<'a> Readings<'a> {
             }
         }
         match unknown {
+            _ if !are_all && is_refuted.is_some_and(|is_refuted| is_refuted()) => violated(),
             _ if !are_all => None,
             Some(reason) => Some(Verdict::Unknown(reason)),
-            None => Some(Verdict::Violated(Violated::by(Vec::new()))),
+            None => violated(),
         }
     }
 
@@ -120,7 +147,8 @@ impl<'a> Readings<'a> {
 
     /// What is open, each of which has several ways to be taken.
     pub(crate) fn open(&self) -> Vec<Open> {
-        let outcomes = self.optional.iter().map(|&txn| Open::Outcome(txn));
+        let outcomes = self.harmless.iter().chain(&self.optional);
+        let outcomes = outcomes.map(|&txn| Open::Outcome(txn));
         outcomes.chain(self.appends.iter().map(|appends| Open::Element(appends[0]))).collect()
     }
 
@@ -134,7 +162,8 @@ impl<'a> Readings<'a> {
         ways.find_map(|way| show(&self.in_way(&way), way.added))
     }
 
-    fn count(&self) -> Option<usize> {
+    /// How many ways there are; `None` if they are too many to try.
+    pub(crate) fn count(&self) -> Option<usize> {
         let choices = self.appends.iter().map(Vec::len).chain(self.optional.iter().map(|_| 2));
         let mut ways = 1_usize;
         for choice in choices {
@@ -171,7 +200,7 @@ impl<'a> Readings<'a> {
     }
 
     fn picking(&self, mut pick: impl FnMut(usize) -> usize) -> Way {
-        let mut way = Way::default();
+        let mut way = Way { happened: self.harmless.clone(), ..Way::default() };
         for &txn in &self.optional {
             [&mut way.never_happened, &mut way.happened][pick(2)].push(txn);
         }
@@ -227,6 +256,20 @@ fn repeated(history: &History, index: &Index) -> Vec<Vec<OpId>> {
         }
     }
     repeated
+}
+
+/// Whether a transaction of unknown outcome may be taken to count. It read nothing, never
+/// ended, and nothing follows it in its session, so in an order without it, it can stand at the
+/// end, where nobody sees it; and if nobody saw it in an order, it can be left out there.
+/// Nothing else may tell where it stands.
+fn is_harmless(history: &History, txn: TxnId) -> bool {
+    let is_plain = |op: OpId| matches!(history.op(op).kind, OpKind::Write | OpKind::Delete);
+    let end = history.session_range(history.session_of(txn)).end;
+    let mut later = (txn.0 + 1..end).map(TxnId);
+    history.ops_of(txn).all(is_plain)
+        && later.all(|txn| history.outcome(txn) == Outcome::Aborted)
+        && !history.has_predicates()
+        && !history.has_evidence()
 }
 
 /// Transactions that may have written what a read saw and do not count otherwise.
@@ -318,6 +361,38 @@ mod tests {
         // Nor by reading that it was not something else.
         let refused = "A: w(x,2) unknown\nA: w(x,1)\nA: r(x,!1)";
         assert!(!holds(Level::ReadYourWrites, &format!("{lists}{refused}")));
+    }
+
+    /// Sixteen writers of unknown outcome, all of the same value: too many ways.
+    const LOST: &str = "L0: w(x,1) unknown\nL1: w(x,1) unknown\nL2: w(x,1) unknown\n\
+        L3: w(x,1) unknown\nL4: w(x,1) unknown\nL5: w(x,1) unknown\nL6: w(x,1) unknown\n\
+        L7: w(x,1) unknown\nL8: w(x,1) unknown\nL9: w(x,1) unknown\nM0: w(x,1) unknown\n\
+        M1: w(x,1) unknown\nM2: w(x,1) unknown\nM3: w(x,1) unknown\nM4: w(x,1) unknown\n";
+
+    /// They were too many to try whether each of them counts.
+    #[test]
+    fn writers_of_unknown_outcome_that_read_nothing_count_without_harm() {
+        let level = Level::SessionSerializable;
+        let seen = "A: w(y,1)\nA: r(x,1)\nA: w(x,2)\nA: r(x,1)\nA: r(y,1)";
+        assert!(holds(level, &format!("{LOST}{seen}")));
+        // Whoever wrote it, one of two readers missed what it had seen before.
+        let stale = "A: r(x,1) r(y,nil)\nB: r(x,nil) r(z,1)\nC: w(y,1) w(z,1)\nB: r(y,1)\n";
+        let fork = format!("{LOST}{stale}D: r(x,1) r(z,nil)\nE: r(x,nil) r(y,1)");
+        assert!(!holds(level, &fork));
+        assert!(!holds(Level::SnapshotIsolation, &fork));
+    }
+
+    /// A session that goes on after such a writer is behind it, if it counts.
+    #[test]
+    fn a_writer_of_unknown_outcome_whose_session_goes_on_may_do_harm() {
+        let after = LOST.replace("L0: w(x,1) unknown\n", "L0: w(x,1) unknown\nL0: r(x,nil)\n");
+        let history = parse_text(&format!("{after}A: r(x,1)")).expect("a history");
+        let harmless = |session: &str| {
+            let first = history.txns().find(|&txn| history.readable_name(txn) == session);
+            is_harmless(&history, first.expect("a transaction of this name"))
+        };
+        assert_eq!((harmless("L0.1"), harmless("L1")), (false, true));
+        assert!(holds(Level::SessionSerializable, &format!("{after}A: r(x,1)")));
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl Check<'_> {
         let mut open: Vec<Level> = Vec::new();
         for (place, &level) in (0..count).zip(&searched) {
             turn(if count == 1 { 1 } else { 2 * count - place });
+            self.forget_limit(level);
             let verdict = self.decide(level);
             tell(level, &verdict);
             if matches!(verdict, Verdict::Unknown(Unknown::Limit(_))) && (self.limits.stop)() {
@@ -52,8 +53,14 @@ impl Check<'_> {
         levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
     }
 
+    /// Forgets that a level met a limit: it was asked for in the turn of another.
+    fn forget_limit(&mut self, level: Level) {
+        let is_limit = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::Limit(_)));
+        self.verdicts.retain(|(known, verdict)| *known != level || !is_limit(verdict));
+    }
+
     /// Whether it has to be tried who wrote what was read, at any level.
-    fn values_repeat(&self) -> bool {
+    pub(crate) fn values_repeat(&self) -> bool {
         !self.index.several().is_empty()
             || self.index.has_repeated_elements()
             || self.index.has_lesser_candidates()
@@ -80,6 +87,7 @@ impl Check<'_> {
 mod tests {
     use crate::check::{Check, Limits, applicable_levels};
     use crate::level::Level;
+    use crate::verdict::{Unknown, Verdict};
     use isolde_history::Index;
     use isolde_history::format::parse_text;
     use std::cell::RefCell;
@@ -149,5 +157,18 @@ mod tests {
         assert_eq!(told, expected);
         let names: Vec<&str> = decided.iter().map(|(_, verdict)| verdict.name()).collect();
         assert_eq!(names, ["satisfied", "satisfied", "violated"]);
+    }
+
+    /// A level that another asked for when that one's turn was over was left `unknown`, with
+    /// most of the time unused.
+    #[test]
+    fn a_limit_met_in_the_turn_of_another_is_not_the_answer() {
+        let history = parse_text(SKEW).expect("a well-formed history");
+        let index = Index::new(&history);
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let limit = Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
+        check.verdicts.push((Level::Serializable, limit));
+        let decided = check.decide_in_turns(&[Level::Serializable], &|_| {}, |_, _| {});
+        assert_eq!(decided[0].1.name(), "violated");
     }
 }

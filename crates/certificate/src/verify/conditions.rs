@@ -122,8 +122,13 @@ impl<'a> Looked<'a> {
                 .all(|it| is_possible(Some(it)) == Some(false))
     }
 
-    fn share(&self, write: Option<OpId>) -> Option<Share> {
+    pub(super) fn share(&self, write: Option<OpId>) -> Option<Share> {
         self.history.share(self.predicate, self.key, write)
+    }
+
+    /// The reader's own write before the operation, if it has one.
+    pub(super) fn own_write(&self) -> Option<OpId> {
+        self.own
     }
 
     fn value(&self, write: Option<OpId>) -> Value {
@@ -213,7 +218,7 @@ impl Looked<'_> {
 
     /// What the key adds in whatever order its versions came: all of them add the same, as
     /// those of keys that no condition of the operation is about.
-    fn only_share(&self, facts: &Facts<'_>) -> Option<Share> {
+    pub(super) fn only_share(&self, facts: &Facts<'_>) -> Option<Share> {
         let initial = self.share(None)?;
         let is_version =
             |write: &OpId| facts.may_count(self.history.txn_of(*write)) && facts.is_final(*write);

@@ -11,7 +11,7 @@
 //! open constrain nothing. Where it is not, the clause names all choices: transactions
 //! of unknown outcome count only if somebody saw them.
 
-use super::{Search, Tried, Violations};
+use super::{Effort, Search, Tried, Violations};
 use crate::anomaly::{Anomaly, Evidence};
 use crate::verdict::{Cycle, Edge, Reason};
 use crate::weak::Decision;
@@ -21,10 +21,17 @@ use isolde_history::{Choice, Index, OpId, Origin};
 
 /// How much work it may do, in operations indexed again.
 const WORK_MAX: usize = 1 << 25;
+/// Attempts that are a little effort. Contradictions that one violation makes are fewer by far.
+const ATTEMPTS_OF_LITTLE: usize = 1 << 12;
 
 /// Searches for choices that satisfy the level, beginning with `guess`, one for each read
 /// of `index` with several origins.
-pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tried {
+pub(super) fn search(
+    search: &Search<'_>,
+    index: &Index,
+    guess: &[Choice],
+    effort: Effort,
+) -> Tried {
     let mut solver = Solver::new(&[], KnownEdges::from_edges(0, &[])).expect("there is no edge");
     let mut reads = Vec::with_capacity(guess.len());
     for (several, guessed) in index.several().iter().zip(guess) {
@@ -39,7 +46,11 @@ pub(super) fn search(search: &Search<'_>, index: &Index, guess: &[Choice]) -> Tr
         origins.sort_by_key(|&(origin, _)| origin != guessed.origin);
         reads.push(Read { guessed: *guessed, origins });
     }
-    let mut attempts = Attempts { search, reads, cases: Vec::new(), work: WORK_MAX, ended: None };
+    let work = match effort {
+        Effort::Little => WORK_MAX.min(ATTEMPTS_OF_LITTLE * (search.history.op_count() + 1)),
+        Effort::Most => WORK_MAX,
+    };
+    let mut attempts = Attempts { search, reads, cases: Vec::new(), work, ended: None };
     let limits = acyclic::Limits {
         stop: search.limits.stop,
         memory_bytes_max: search.limits.working_bytes_max,

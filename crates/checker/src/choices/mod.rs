@@ -20,11 +20,20 @@ const WORK_MAX: usize = 1 << 18;
 /// Choices of which it is told how they violate a level.
 const CASES_MAX: usize = 16;
 
+/// How long to search for choices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Long enough for most histories, and no longer than asking another level.
+    Little,
+    /// As long as it may take.
+    Most,
+}
+
 /// Decides a level of a history in which some reads have several origins. Without
 /// them it is satisfied.
-pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
+pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Verdict {
     let reads = facts.index.several().len();
-    match search(rule, facts) {
+    match search(rule, facts, effort) {
         Tried::Satisfied(order, _) => Verdict::Satisfied(Satisfied::Order(order)),
         Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told())),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
@@ -34,13 +43,13 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Verdict {
 
 /// The order by which [`decide`] says that the level holds, and the choices it is for.
 pub(crate) fn chosen(rule: &Rule, facts: &Facts<'_>) -> Option<(Vec<TxnId>, Vec<Choice>)> {
-    match search(rule, facts) {
+    match search(rule, facts, Effort::Most) {
         Tried::Satisfied(order, choices) => Some((order, choices)),
         _ => None,
     }
 }
 
-fn search(rule: &Rule, facts: &Facts<'_>) -> Tried {
+fn search(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Tried {
     let reads = facts.index.several().len();
     let open = facts.index.several().iter().map(|several| facts.index.read(several.read).op);
     // The same element of two lists has one writer, which choices per read forget.
@@ -54,7 +63,7 @@ fn search(rule: &Rule, facts: &Facts<'_>) -> Tried {
         tried = search.from(&mut Vec::new());
     }
     if matches!(tried, Tried::GaveUp) {
-        tried = conflicts::search(&search, facts.index, &guess);
+        tried = conflicts::search(&search, facts.index, &guess, effort);
     }
     tried
 }

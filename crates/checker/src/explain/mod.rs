@@ -28,6 +28,7 @@ use crate::level::Level;
 use crate::linearizable::{self, Account, Reading};
 use crate::naming;
 use crate::readings::Readings;
+use crate::single;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
 use isolde_history::{History, Index, OpId, OpKind, Part, Selection};
@@ -197,6 +198,7 @@ fn by_operations(
     let mut rules_out = stronger(level);
     let part = Part::new(history, index, &seeds::supported(history, index, ops));
     rules_out.extend(ruled_out(&part.history, options, limits));
+    rules_out.extend(single::ruled_out(history, anomaly));
     rules_out.sort_unstable();
     rules_out.dedup();
     let mut ops = ops.to_vec();
@@ -352,6 +354,11 @@ fn weakest(history: &History, level: Level, options: Options, limits: &Limits<'_
     let mut weaker = level.weaker_than();
     weaker.sort_unstable();
     let decided = applicable_levels(history);
+    if check.values_repeat() {
+        // One that holds saves the search for the writers of all weaker ones.
+        let asked = weaker.iter().rev().filter(|level| decided.contains(level));
+        asked.for_each(|&level| drop(check.decide(level)));
+    }
     let is_violated = |level: &Level| {
         decided.contains(level) && matches!(check.decide(*level), Verdict::Violated(_))
     };

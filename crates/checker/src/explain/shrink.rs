@@ -4,9 +4,10 @@ use super::{is_violated, seeds};
 use crate::anomaly::Evidence;
 use crate::check::Limits;
 use crate::level::Level;
+use crate::readings::Readings;
 use crate::strong::Options;
 use crate::verdict::Violated;
-use isolde_history::{History, Index, OpId, Part, Selection, TxnId};
+use isolde_history::{History, Index, OpId, Outcome, Part, Selection, TxnId};
 use std::time::{Duration, Instant};
 
 /// How far shrinking has come.
@@ -110,6 +111,18 @@ pub(super) fn work_of(history: &History) -> usize {
     let by_condition = by_condition.filter(|&op| !history.op(op).kind.has_key());
     let rows: usize = by_condition.map(|op| history.predicate(op).rows.len()).sum();
     history.op_count() + rows
+}
+
+/// How often it may be looked at: once for each way to understand it, up to what trying all
+/// orders of all ways costs.
+fn ways_of(history: &History) -> usize {
+    const WAYS_MAX: usize = 64;
+    if history.txns().all(|txn| history.outcome(txn) != Outcome::Unknown) {
+        return 1;
+    }
+    let index = Index::new(history);
+    let readings = Readings::of(history, &index);
+    readings.map_or(1, |readings| readings.count().map_or(WAYS_MAX, |ways| ways.min(WAYS_MAX)))
 }
 
 /// A part that violates a level, becoming smaller.
@@ -236,7 +249,7 @@ impl<'a> Shrinker<'a> {
         self.checks += 1;
         let part = Part::new(self.whole.0, self.whole.1, &smaller);
         let work = work_of(&part.history);
-        self.work_left = self.work_left.saturating_sub(work + 1);
+        self.work_left = self.work_left.saturating_sub(ways_of(&part.history) * (work + 1));
         let end = self.patience.map(|patience| Instant::now() + patience.of(work));
         let is_late = || end.is_some_and(|end| Instant::now() >= end);
         let limits = Limits { stop: &|| is_late() || (self.limits.stop)(), ..*self.limits };

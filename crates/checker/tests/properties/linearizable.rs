@@ -101,6 +101,58 @@ fn sessions_against_the_times_are_decided_among_many_operations() {
     assert_eq!((verdict("1"), verdict("nil")), ("satisfied", "violated"));
 }
 
+/// Single operations whose begins and commits nothing tells apart: what is linearizable is
+/// strictly serializable and strongly snapshot isolated, and the other way round.
+#[test]
+fn three_levels_ask_the_same_of_single_operations() {
+    for seed in 0..random_histories(2_000) {
+        let text = random_operations(seed, 6);
+        let history = history(&text);
+        let verdict = |level| reference::decide(&history, level);
+        let expected = verdict(Level::Linearizable);
+        if matches!(expected, Reference::Unknown(_)) {
+            continue;
+        }
+        assert_eq!(verdict(Level::StrictSerializable), expected, "{text}");
+        if !history.has_inner_times() {
+            assert_eq!(verdict(Level::StrongSnapshotIsolation), expected, "{text}");
+        }
+    }
+}
+
+/// Twelve compare-and-sets of repeated values whose outcome is unknown are too many to try
+/// whether each of them counts; only linearizability was decided.
+#[test]
+fn what_linearizability_decides_is_decided_of_the_levels_that_ask_the_same() {
+    let verdicts = |seen: &str| {
+        let mut text = String::from("A @1..2: w(x,1)\nA @3..4: w(x,2)\n");
+        for number in 0..12 {
+            writeln!(text, "U{number} @5..6: r(x,{}) w(x,1) unknown", number % 3)
+                .expect("a string");
+        }
+        write!(text, "B @20..21: w(x,2)\nB @22..23: w(x,4)\nB @24..25: r(x,{seen})\n")
+            .expect("a string");
+        let history = history(&text);
+        let index = Index::new(&history);
+        let levels = [Level::StrongSnapshotIsolation, Level::StrictSerializable];
+        levels.map(|level| {
+            // By itself, and after linearizability.
+            let alone = Check::new(&history, &index, &Limits::NONE).decide(level).name();
+            let mut check = Check::new(&history, &index, &Limits::NONE);
+            let all = check.decide_all(&[level, Level::Linearizable]);
+            let certified = check.certify(&[level, Level::Linearizable]);
+            assert_eq!(certified.left_out, [], "{text}");
+            let results = isolde_certificate::verify(&certified.certificate, &history);
+            let mut results = results.expect("the same history").into_iter();
+            assert!(results.all(|result| result.is_ok()), "{text}");
+            assert_eq!((all[0].1.name(), all[1].1.name()), (alone, alone), "{text}");
+            alone
+        })
+    };
+    assert_eq!(verdicts("4"), ["satisfied", "satisfied"]);
+    assert_eq!(verdicts("2"), ["violated", "violated"]);
+}
+
 #[test]
 fn it_is_among_the_levels_of_timed_single_operations_of_all_kinds() {
     let verdict = |text: &str| {

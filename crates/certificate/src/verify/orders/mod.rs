@@ -9,8 +9,9 @@
 //!
 //! **Why that refutes.** An order that explains the history explains it without the other
 //! keys too, and without those that touched only these. So if no order explains what was
-//! done to some keys, none explains all. What is not looked at here (conditions, given orders
-//! of versions, reads after own writes) could only rule out more orders.
+//! done to some keys, none explains all. What operations by condition found has to fit as far as
+//! these keys tell (`found`). What is not looked at here (given orders of versions, snapshots,
+//! reads after own writes) could only rule out more orders.
 //!
 //! **Method** [Wing93; Lowe17]. A *configuration* is which events have happened and what the
 //! keys hold. All that can be reached are looked at, each once. An order that explains is a
@@ -20,6 +21,7 @@
 //! Exponential in what is open at once; beyond a fixed number of configurations the proof is
 //! refused.
 
+mod found;
 mod problem;
 mod walk;
 

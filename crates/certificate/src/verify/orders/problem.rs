@@ -1,5 +1,6 @@
 //! What transactions did to some keys, as events that can happen one after another.
 
+use super::found::{Finder, Found};
 use crate::level::{EventKind, Events, Rows};
 use crate::verify::facts::{Facts, Reader, Seen};
 use isolde_history::{History, KeyId, Op, OpKind, Outcome, Time, TxnId, Value};
@@ -29,6 +30,7 @@ pub(super) struct Part {
     pub(super) txn: TxnId,
     pub(super) is_committed: bool,
     pub(super) action: Action,
+    pub(super) found: Vec<Found>,
     /// The one before and after it in its session, if the level has session order.
     pub(super) before: Option<usize>,
     pub(super) after: Option<usize>,
@@ -145,6 +147,8 @@ impl<'f, 'a> Problem<'f, 'a> {
         let Problem { facts, level, ref mut lists, .. } = *self;
         let history = facts.history;
         let mut reader = Reader::default();
+        let asks = level.rows != Rows::ReadsFrom && history.has_predicates();
+        let finder = asks.then(|| Finder::new(facts, slots)).flatten();
         for txn in history.txns().filter(|&txn| facts.may_count(txn)) {
             let mut saw = Vec::new();
             reader.visit(history, txn, |read| {
@@ -165,11 +169,22 @@ impl<'f, 'a> Problem<'f, 'a> {
             });
             let is_committed = history.outcome(txn) == Outcome::Committed;
             let action = Action { saw, left: left(history, txn, slots) };
+            let found = finder.as_ref().map_or(Vec::new(), |finder| finder.of(txn));
+            let has_seen = !action.saw.is_empty() || !found.is_empty();
             // What may not have happened and left nothing was seen by nobody.
-            if !action.left.is_empty() || (is_committed && !action.saw.is_empty()) {
+            if !action.left.is_empty() || (is_committed && has_seen) {
                 let (before, after, begin, commit, class) = (None, None, 0, 0, None);
-                let part = Part { txn, is_committed, action, before, after, begin, commit, class };
-                self.parts.push(part);
+                self.parts.push(Part {
+                    txn,
+                    is_committed,
+                    action,
+                    found,
+                    before,
+                    after,
+                    begin,
+                    commit,
+                    class,
+                });
             }
         }
     }
@@ -177,6 +192,10 @@ impl<'f, 'a> Problem<'f, 'a> {
     /// Transactions of unknown outcome that left only contents that nobody saw: in an order
     /// with one of them nothing is read of it, so the order explains as much without it.
     fn leave_out_unseen(&mut self) {
+        // What was found by condition may be what anybody left.
+        if self.parts.iter().any(|part| !part.found.is_empty()) {
+            return;
+        }
         let mut seen: HashSet<(usize, Content)> = HashSet::new();
         let mut refused: HashSet<usize> = HashSet::new();
         for &(slot, saw) in self.parts.iter().flat_map(|part| &part.action.saw) {
@@ -273,7 +292,7 @@ impl<'f, 'a> Problem<'f, 'a> {
                 }
             };
             let may_be_blocked = before.is_some_and(|before| !self.parts[before].is_committed);
-            if !is_bound && !may_be_blocked {
+            if !is_bound && !may_be_blocked && self.parts[part].found.is_empty() {
                 let next = classes.len();
                 let action = self.parts[part].action.clone();
                 let class = *classes.entry((is_committed, action)).or_insert(next);

@@ -224,7 +224,10 @@ impl<'f, 'a> Walk<'f, 'a> {
                 Saw::This(content) => at.state.contents[slot] == content,
                 Saw::NotThis(content) => at.state.contents[slot] != content,
             };
-            return self.follows_session(at, part) && part.action.saw.iter().all(fits);
+            let contents = &at.state.contents;
+            return self.follows_session(at, part)
+                && part.action.saw.iter().all(fits)
+                && part.found.iter().all(|found| found.fits(facts.history, contents));
         }
         at.has(part.begin, *certain) && !self.is_in_the_way(at, event.part)
     }
