@@ -9,8 +9,8 @@
 //! Galera [Codership, "Isolation Levels"] certifies writes between nodes, first committer
 //! wins, and calls that snapshot isolation; a node may be behind the others. What it certifies
 //! are rows that were written at the same time, not rows that changed since they were read:
-//! those are left to `innodb_snapshot_isolation`, which misses some in a cluster [MariaDB,
-//! "MariaDB Galera Cluster Known Limitations"].
+//! those are left to `innodb_snapshot_isolation`, which misses some in a cluster, as MariaDB's
+//! page "MariaDB Galera Cluster Known Limitations" says.
 
 use super::driver;
 use crate::Target;
