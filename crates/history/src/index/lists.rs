@@ -97,14 +97,15 @@ fn states(
 ) -> Vec<State> {
     let mut states = Vec::new();
     let mut longest_at: HashMap<u32, (u32, OpId)> = HashMap::new();
-    for txn in history.txns().filter(|txn| counted[txn.index()]) {
+    // Lists lie in the order of a log, in which neighbours in time are neighbours.
+    for txn in history.txns_interleaved().filter(|txn| counted[txn.index()]) {
         for op in history.ops_of(txn) {
             if history.op_kinds()[op.index()] != OpKind::ReadList {
                 continue;
             }
             let (start, length) = history.list_span(op);
             let longest = longest_at.entry(start).or_insert((length, op));
-            if length > longest.0 {
+            if (length, Reverse(op)) > (longest.0, Reverse(longest.1)) {
                 *longest = (length, op);
             }
             if let Some(external) = external_part(history, own, txn, op) {
@@ -175,14 +176,14 @@ impl<'a> KeyOrder<'a> {
         let is_repeated = |&element: &Value| self.writes.with_value(key, element).len() > 1;
         orders.has_repeated |= self.spine.iter().any(is_repeated);
         for state in states {
-            let elements = &self.history.list(state.read)[..state.length as usize];
-            if state.start == self.longest.start || self.spine.starts_with(elements) {
+            let elements = || &self.history.list(state.read)[..state.length as usize];
+            if state.start == self.longest.start || self.spine.starts_with(elements()) {
                 for &(_, kind) in bad.iter().take_while(|bad| bad.0 < state.length) {
                     orders.misreads.push(Misread { read: state.read, key, kind });
                 }
                 self.own_elements(*state, &self.places, orders);
             } else {
-                self.disagreeing(*state, elements, orders);
+                self.disagreeing(*state, elements(), orders);
             }
         }
         if let Some(conflict) = self.against_program() {
