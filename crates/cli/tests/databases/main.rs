@@ -124,9 +124,11 @@ fn postgresql_keeps_what_it_promises_and_not_more() {
         assert_eq!(found.status, 0, "{}", found.shown);
         assert_eq!(found.level(promised), "satisfied", "{}", found.shown);
     }
-    for (isolation, stronger, anomaly) in [
-        ("read-committed", "cursor-stability", "lost-update"),
-        ("repeatable-read", "serializable", "write-skew"),
+    // What snapshot isolation lets happen is mostly a write skew of two.
+    let skews = &["write-skew", "read-only-transaction-anomaly", "anti-dependency-cycle"][..];
+    for (isolation, stronger, anomalies) in [
+        ("read-committed", "cursor-stability", &["lost-update"][..]),
+        ("repeatable-read", "serializable", skews),
     ] {
         let found = run(
             &folder,
@@ -136,7 +138,8 @@ fn postgresql_keeps_what_it_promises_and_not_more() {
             ),
         );
         assert_eq!(found.status, 1, "{}", found.shown);
-        assert_eq!(found.level(stronger), anomaly, "{}", found.shown);
+        let shown = found.level(stronger);
+        assert!(anomalies.contains(&shown), "{shown}: {}", found.shown);
     }
 }
 

@@ -288,8 +288,9 @@ fn recorded_answers_of_elle_cli_are_ours() {
 
 #[test]
 fn limits_are_kept() {
-    let run = folder().isolde("elle -m rw-register good.edn --timeout 0ms");
-    assert_eq!((run.status, &*run.stdout), (2, "good.edn \t unknown\n"));
+    let history = "init *=0\nA: r(x,0) w(y,1)\nB: r(y,1) w(x,2)\n";
+    let run = Folder::with(&[("h.txt", history)]).isolde("elle -m rw-register h.txt --timeout 0ms");
+    assert_eq!((run.status, &*run.stdout), (2, "h.txt \t unknown\n"));
     assert!(run.stderr.ends_with("the time limit was reached\n"), "{}", run.stderr);
     assert_eq!(
         folder().isolde("elle -m rw-register good.edn --timeout 1h --memory 1G"),
