@@ -50,6 +50,7 @@ impl Check<'_> {
         let values_repeat = !self.index.several().is_empty()
             || self.index.has_lesser_candidates()
             || appends_repeat(self.history);
+        let has_open_outcomes = self.has_open_outcomes();
         let has_calls = verifier.outside(Level::Serializable.name()).is_some();
         for &level in levels {
             let verdict = self.decide(level);
@@ -73,7 +74,9 @@ impl Check<'_> {
                             .ok_or(why)
                     })
                     .map_err(|why| format!("values repeat: {why}")),
-                None if has_calls => shown.and_then(|shown| accepted(&verifier, shown)),
+                None if has_calls || has_open_outcomes => {
+                    shown.and_then(|shown| accepted(&verifier, shown))
+                }
                 None => shown,
             };
             match shown {
@@ -343,7 +346,7 @@ type Shown = (Level, Proof);
 
 /// Where values repeat, a proof may rest on what a read is taken to have seen. Such
 /// histories are few, so there all proofs are held against the verifier.
-fn accepted(verifier: &Verifier<'_>, (at, proof): Shown) -> Result<Shown, String> {
+pub(crate) fn accepted(verifier: &Verifier<'_>, (at, proof): Shown) -> Result<Shown, String> {
     let claim = Claim { shown_at: at.name().into(), levels: vec![at.name().into()], proof };
     match verifier.check(&claim) {
         Ok(_) => Ok((at, claim.proof)),

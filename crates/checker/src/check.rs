@@ -176,9 +176,14 @@ impl<'a> Check<'a> {
         self
     }
 
+    /// Whether it was.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.is_one_way
+    }
+
     /// Decides a level in every way that the history can be understood, if there are
     /// several.
-    fn in_every_way(&self, level: Level) -> Option<Verdict> {
+    pub(crate) fn in_every_way(&self, level: Level) -> Option<Verdict> {
         if self.is_one_way {
             return None;
         }
@@ -448,7 +453,11 @@ impl<'a> Check<'a> {
         }
         let facts = (self.history, self.index);
         let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
-        let Verdict::Unknown(reason) = &verdict else { return verdict };
+        let reason = match &verdict {
+            Verdict::Satisfied(_) => return verdict,
+            Verdict::Violated(violated) => return self.whoever_counts(level, violated.clone()),
+            Verdict::Unknown(reason) => reason,
+        };
         if let Some(decided) = self.as_objects(level) {
             return decided;
         }

@@ -21,6 +21,7 @@ pub mod linearizable;
 pub mod lint;
 mod naming;
 pub mod online;
+mod outcomes;
 mod readings;
 pub mod reference;
 mod single;

@@ -6,7 +6,8 @@
 //! - an element that was read and that several appends may have added. Lists show an
 //!   element once, so one append added what was read and the others came later; and
 //! - a transaction of unknown outcome that may have written a repeated value. It counts
-//!   only if somebody did read its write.
+//!   only if somebody did read its write. Where there are reads by condition, this is so of
+//!   every writer of unknown outcome that no read names.
 //!
 //! A level holds if it holds in one of these ways. There are as many as the product of all
 //! choices; where these are too many, two guesses are tried, and the level stays `unknown`
@@ -17,6 +18,7 @@ use crate::certify;
 use crate::check::{Check, Limits};
 use crate::level::Level;
 use crate::naming;
+use crate::outcomes::unnamed_writers;
 use crate::strong::Options;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
@@ -272,7 +274,8 @@ fn is_harmless(history: &History, txn: TxnId) -> bool {
         && !history.has_evidence()
 }
 
-/// Transactions that may have written what a read saw and do not count otherwise.
+/// Transactions that may have written what a read saw, or changed what was found by condition,
+/// and do not count otherwise.
 fn optional_writers(history: &History, index: &Index) -> Vec<TxnId> {
     let mut optional = Vec::new();
     for several in index.several() {
@@ -294,6 +297,7 @@ fn optional_writers(history: &History, index: &Index) -> Vec<TxnId> {
             |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);
         optional.extend(writers.into_iter().filter(is_optional));
     }
+    optional.extend(unnamed_writers(history, index));
     optional.sort_unstable();
     optional.dedup();
     optional

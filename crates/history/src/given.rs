@@ -85,6 +85,17 @@ impl VersionChain {
         named
     }
 
+    /// The same with only these entries.
+    pub(crate) fn keeping(&self, is_kept: impl Fn(usize) -> bool) -> VersionChain {
+        let kept: Vec<usize> = (0..self.values.len()).filter(|&place| is_kept(place)).collect();
+        let number = |(new, place): (u32, &usize)| Some((new, self.number(*place)?));
+        VersionChain {
+            values: kept.iter().map(|&place| self.values[place]).collect(),
+            numbers: (0..).zip(&kept).filter_map(number).collect(),
+            ..*self
+        }
+    }
+
     /// Decides whether the first entry is the initial version, which its value says it may be.
     fn name_first(&self, named: &mut [Named], places: &mut Vec<usize>, writes: usize) {
         if self.complete && places.len() == writes {

@@ -498,18 +498,10 @@ impl Maker<'_> {
                 written.iter().all(|&op| self.selection.has(op))
                     && stays_named(history, (chain, &named), (value, &written), keeps_all)
             };
-            let kept: Vec<usize> = (0..named.len()).filter(|&place| is_kept(place)).collect();
-            let number = |(new, place): (u32, &usize)| Some((new, chain.number(*place)?));
-            let numbers = (0..).zip(&kept).filter_map(number).collect();
-            let values: Vec<Value> = kept.into_iter().map(|place| chain.values[place]).collect();
-            let values = values.into_iter().map(|value| self.value(value)).collect();
+            let kept = chain.keeping(is_kept);
+            let values = kept.values.iter().map(|&value| self.value(value)).collect();
             let key = KeyId(place as u32);
-            self.builder.version_chain(VersionChain {
-                key,
-                values,
-                numbers,
-                complete: chain.complete,
-            });
+            self.builder.version_chain(VersionChain { key, values, ..kept });
         }
         if let Some(total) = &orders.total {
             let order = total.iter().filter_map(|txn| self.drafts.get(txn).copied()).collect();

@@ -1,7 +1,9 @@
 //! A history taken in one of several ways that it can be understood in.
 
-use crate::history::{Columns, History, KeyId, NEVER, OpId, OpKind, Outcome, TxnId};
+use crate::given::{Named, VersionChain};
+use crate::history::{Columns, History, KeyId, NEVER, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::{Value, Values};
+use hashbrown::HashMap;
 
 impl History {
     /// The same history with these outcomes, and with elements of these appends that nobody
@@ -42,6 +44,9 @@ impl History {
     /// answered, so that all others keep their ids.
     #[must_use]
     pub fn without_effects_of(mut self, txns: &[TxnId]) -> History {
+        if !self.columns.orders.versions.is_empty() {
+            self.columns.orders.versions = self.orders_without(txns);
+        }
         for &txn in txns {
             for op in self.ops_of(txn) {
                 if self.columns.kinds[op.index()].is_write() {
@@ -52,6 +57,29 @@ impl History {
             self.columns.outcomes[txn.index()] = Outcome::Aborted;
         }
         self
+    }
+
+    /// The orders of versions without what these transactions wrote. An entry that stood for a
+    /// removal would otherwise be taken for the initial state.
+    fn orders_without(&self, txns: &[TxnId]) -> Vec<VersionChain> {
+        let mut writes: HashMap<(KeyId, Value), Vec<OpId>> = HashMap::new();
+        for op in self.txns().flat_map(|txn| self.ops_of(txn)) {
+            let Op { kind, key, value } = self.op(op);
+            if kind.is_write() {
+                writes.entry((key, value)).or_default().push(op);
+            }
+        }
+        let without = |chain: &VersionChain| {
+            let writes_of = |value| writes.get(&(chain.key, value)).cloned().unwrap_or_default();
+            let named = chain.named(self, &writes_of);
+            let is_gone = |op: &OpId| txns.contains(&self.txn_of(*op));
+            chain.keeping(|place| match named[place] {
+                Named::Write(op) => !is_gone(&op),
+                Named::Open => !writes_of(chain.values[place]).iter().all(is_gone),
+                Named::Initial | Named::Nobody => true,
+            })
+        };
+        self.columns.orders.versions.iter().map(without).collect()
     }
 
     /// Lets a list read end with the new elements of the reader's own appends, if it ended
@@ -103,6 +131,15 @@ mod tests {
         let misreads = Index::new(&history).misreads().to_vec();
         let read = OpId(3);
         assert_eq!(misreads, [Misread { read, key: KeyId(0), kind: MisreadKind::ThinAir }]);
+    }
+
+    #[test]
+    fn an_order_loses_what_never_happened() {
+        let text = "A: w(x,1)\nB: d(x) w(x,2) unknown\norder x complete: 1 nil 2\n";
+        let history = parse_text(text).expect("a history").without_effects_of(&[TxnId(1)]);
+        let orders = &history.orders().versions;
+        assert_eq!((orders.len(), orders[0].values.len(), orders[0].complete), (1, 1, true));
+        assert!(Index::new(&history).conflicts().is_empty(), "nil is no initial state");
     }
 
     #[test]

@@ -276,8 +276,8 @@ fn argue(
         .or_else(|| of_everything(history))
 }
 
-/// What cannot be told but by all that was done. Of one operation by condition and writes it is
-/// that operation which found what was not there.
+/// What cannot be told but by all that was done. Of one aggregate and writes it is that one
+/// which was computed of what was not there.
 fn of_everything(history: &History) -> Option<Anomaly> {
     let ops: Vec<OpId> = history.txns().flat_map(|txn| history.ops_of(txn)).collect();
     let mut keys = ops.iter().map(|&op| history.op(op).key);
@@ -286,6 +286,7 @@ fn of_everything(history: &History) -> Option<Anomaly> {
     let mut others = ops.iter().filter(|&&op| !history.op(op).kind.is_write());
     if let (Some(&only), None) = (others.next(), others.next())
         && history.op(only).kind == OpKind::PredicateRead
+        && history.predicate(only).aggregate.is_some()
     {
         return Some(of_operations(history, AnomalyKind::ResultSetMismatch, key, vec![only]));
     }

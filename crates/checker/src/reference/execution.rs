@@ -1,7 +1,8 @@
 //! What happened if every read saw what one choice says.
 //!
 //! **Counted** transactions are the committed ones, and the unknown ones of which
-//! a counted transaction saw a write. Only counted transactions impose anything.
+//! a counted transaction saw a write. What was found by condition names nobody: where there are
+//! such reads, every other unknown writer may count as well. Only counted transactions impose anything.
 //!
 //! **External reads** are what counted transactions saw of others. Reads that
 //! contradict themselves are [`Fault`]s instead; levels that tolerate the fault
@@ -321,6 +322,7 @@ fn counted(observations: &Observations<'_>, choice: &Choice) -> Vec<TxnId> {
     let history = observations.history;
     let mut counted: BTreeSet<TxnId> =
         history.txns().filter(|&txn| history.outcome(txn) == Outcome::Committed).collect();
+    counted.extend(&choice.counted);
     loop {
         let registers = (observations.registers.iter().zip(&choice.registers))
             .map(|(read, &source)| (read.txn, source));

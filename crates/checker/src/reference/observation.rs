@@ -90,6 +90,9 @@ pub(super) struct Choice {
     /// By index of [`Observations::registers`].
     pub(super) registers: Vec<Source>,
     pub(super) elements: BTreeMap<(KeyId, Value), Source>,
+    /// Transactions of unknown outcome that count whoever names them: what was found by
+    /// condition may be due to them.
+    pub(super) counted: Vec<TxnId>,
 }
 
 impl<'a> Observations<'a> {
@@ -115,25 +118,42 @@ impl<'a> Observations<'a> {
     /// Every way to choose one source for every read.
     pub(super) fn choices(&self) -> Result<impl Iterator<Item = Choice>, String> {
         let elements = self.element_sources.values();
-        let count = (self.register_sources.iter().chain(elements))
-            .try_fold(1, |count: usize, sources| count.checked_mul(sources.len()))
+        let optional = self.optional();
+        let outcomes = optional.iter().map(|_| 2);
+        let count = (self.register_sources.iter().chain(elements).map(Vec::len))
+            .chain(outcomes)
+            .try_fold(1, |count: usize, choices| count.checked_mul(choices))
             .filter(|&count| count <= COMBINATIONS_MAX)
             .ok_or(format!(
                 "values repeat so that reads have more than {COMBINATIONS_MAX} combinations of writers"
             ))?;
-        Ok((0..count).map(|mut number| {
-            let mut pick = |sources: &Vec<Source>| {
-                let source = sources[number % sources.len()];
-                number /= sources.len();
-                source
+        Ok((0..count).map(move |mut number| {
+            let mut pick = |choices: usize| {
+                let picked = number % choices;
+                number /= choices;
+                picked
             };
+            let registers = self.register_sources.iter();
+            let elements = self.element_sources.iter();
             Choice {
-                registers: self.register_sources.iter().map(&mut pick).collect(),
-                elements: (self.element_sources.iter())
-                    .map(|(&element, sources)| (element, pick(sources)))
+                registers: registers.map(|sources| sources[pick(sources.len())]).collect(),
+                elements: elements
+                    .map(|(&element, sources)| (element, sources[pick(sources.len())]))
                     .collect(),
+                counted: optional.iter().copied().filter(|_| pick(2) == 1).collect(),
             }
         }))
+    }
+
+    /// Writers of unknown outcome, where there are reads by condition.
+    fn optional(&self) -> Vec<TxnId> {
+        let history = self.history;
+        if !history.has_predicates() {
+            return Vec::new();
+        }
+        let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
+        let is_unknown = |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown;
+        history.txns().filter(is_unknown).filter(|&txn| writes(txn)).collect()
     }
 
     fn record(&mut self, txn: TxnId, op: OpId) {

@@ -1,0 +1,50 @@
+//! Transactions of unknown outcome where there are reads by condition.
+//!
+//! Who read a value names its writer, so that a transaction which nobody read from can be left
+//! out. What was found by condition names nobody: a sum, or a row that is missing, may be due to
+//! any writer. So a level that is violated without such writers may still hold with some.
+
+use crate::certify::accepted;
+use crate::check::Check;
+use crate::level::Level;
+use crate::verdict::{Unknown, Verdict, Violated};
+use isolde_certificate::Verifier;
+use isolde_history::{History, Index, Outcome, TxnId};
+
+/// Why a level is left open.
+const TOO_MANY: &str = "what was found by condition may be due to transactions of unknown \
+    outcome, which are too many to try with and without each of them";
+
+/// Writers of unknown outcome that nobody names and that reads by condition may have met.
+pub(crate) fn unnamed_writers<'a>(
+    history: &'a History,
+    index: &'a Index,
+) -> impl Iterator<Item = TxnId> + 'a {
+    let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
+    let is_unnamed =
+        move |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);
+    let txns = history.has_predicates().then(|| history.txns());
+    txns.into_iter().flatten().filter(is_unnamed).filter(move |&txn| writes(txn))
+}
+
+impl Check<'_> {
+    /// Whether reads by condition leave open who counts.
+    pub(crate) fn has_open_outcomes(&self) -> bool {
+        unnamed_writers(self.history, self.index).next().is_some()
+    }
+
+    /// What a violation that was found without such writers means for the level: it stands if the
+    /// verifier accepts its proof, which leaves open who counts, or if no way helps.
+    pub(crate) fn whoever_counts(&mut self, level: Level, violated: Violated) -> Verdict {
+        if self.is_one_way() || !self.has_open_outcomes() {
+            return Verdict::Violated(violated);
+        }
+        let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
+        let shown = self.refutation(level, &violated);
+        if shown.is_ok_and(|shown| accepted(&verifier, shown).is_ok()) {
+            return Verdict::Violated(violated);
+        }
+        let open = || Verdict::Unknown(Unknown::Unsupported(TOO_MANY.into()));
+        self.in_every_way(level).unwrap_or_else(open)
+    }
+}
