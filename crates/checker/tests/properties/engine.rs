@@ -6,7 +6,7 @@ use isolde::{
     Check, Edge, Evidence, INITIAL, Level, Limits, Options, Reason, Satisfied, Saturate, Verdict,
     decided_levels,
 };
-use isolde_history::{History, Index, OpKind, Time};
+use isolde_history::{History, Index, OpKind, Outcome, Time};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -56,12 +56,16 @@ impl Compared {
 /// A commit order has every counted transaction once; a cycle closes, and every
 /// forced step says why its first transaction was visible.
 fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
+    // What was found by condition may be due to whoever never learned its outcome.
+    let is_open = |txn| history.outcome(txn) == Outcome::Unknown && !index.is_counted(txn);
+    let outcomes = history.has_predicates() && history.txns().any(is_open);
     match verdict {
         Verdict::Satisfied(Satisfied::Order(order))
             if index.several().is_empty()
                 && !index.has_lesser_candidates()
                 // Which transactions count may depend on whose element was read.
-                && !index.has_repeated_elements() =>
+                && !index.has_repeated_elements()
+                && !outcomes =>
         {
             let mut sorted = order.clone();
             sorted.sort_unstable();
@@ -72,7 +76,8 @@ fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
             // Repeated elements of lists, and repeated values that may be those of a
             // transaction nobody else observed, are decided by trying all orders.
             let lists = history.op_kinds().contains(&OpKind::ReadList);
-            let tried = lists || !index.several().is_empty() || index.has_lesser_candidates();
+            let tried =
+                lists || outcomes || !index.several().is_empty() || index.has_lesser_candidates();
             assert!(!violated.anomalies.is_empty() || tried, "{text}");
             for anomaly in &violated.anomalies {
                 let Evidence::Cycle(cycle) = &anomaly.evidence else { continue };
