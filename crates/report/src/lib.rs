@@ -342,9 +342,10 @@ fn notes_on(
     decided: &[Decided],
     options: Options,
 ) -> Vec<NoteReport> {
-    // Only what holds can hold for want of a test.
+    // Only what holds can hold for want of a test, and what fails was tested.
     let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-    let rules = if holds { vacuity(history, index) } else { Vec::new() };
+    let fails = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Violated(_)));
+    let rules = if holds && !fails { vacuity(history, index) } else { Vec::new() };
     let note = |rule: &'static Rule, example| NoteReport {
         name: rule.name,
         meaning: rule.meaning,
