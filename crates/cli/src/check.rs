@@ -347,21 +347,21 @@ fn checked(
             say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
         }
     };
-    let mut decided = match arguments.engine {
+    let decided = match arguments.engine {
         Engine::Fast | Engine::Cadical => decide_within(&mut check, &levels, &clock, tell),
         Engine::Reference => by_definition(&history, &levels, options(arguments)),
     };
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
     }
-    if arguments.forms().all(|form| arguments.quiet && form.is("text")) {
-        forget_anomalies(&mut decided);
-    }
     let (options, found) = (options(arguments), check.found());
     let source = (beside.source.as_str(), format.name);
-    let mut report = Report::with_options(&history, &index, source, &decided, found, options);
+    // Nobody waits for what explains a verdict if it is not shown.
+    let shows = arguments.forms().any(|form| !(arguments.quiet && form.is("text")));
+    let made = if shows { Report::with_options } else { Report::of_verdicts };
+    let mut report = made(&history, &index, source, &decided, found, options);
     beside.note(file, &mut report);
-    let given = options.sources.given && history.has_evidence();
+    let given = shows && options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
     let status = tested(status, &report, arguments);
     if given && arguments.engine != Engine::Reference {
@@ -391,16 +391,6 @@ fn tell_sizes(
         history.memory() >> 20,
         index.memory() >> 20,
     ));
-}
-
-/// Leaves the verdicts alone: nobody waits for the smallest explanation of one that is not
-/// shown.
-fn forget_anomalies(decided: &mut [Decided]) {
-    for (_, verdict, _) in decided {
-        if let Verdict::Violated(violated) = verdict {
-            violated.anomalies.clear();
-        }
-    }
 }
 
 /// Decides violated levels again without the version orders that a database gave, to tell a

@@ -1,7 +1,7 @@
 //! `isolde verify`: whether a certificate proves what it claims of a history.
 //!
 //! The verifier shares no code with what decides. Exits 0 if every claim is proved, 1 if
-//! one is refused; a certificate of another history is bad input.
+//! one is refused, 2 if there is none; a certificate of another history is bad input.
 
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
@@ -54,9 +54,20 @@ fn verified(arguments: &Arguments) -> Result<(String, Status), Failure> {
         OutputFormat::Text => to_text(&certificate, &results),
         OutputFormat::Json => to_json(&certificate, &results),
     };
-    let all = results.iter().all(Result::is_ok);
-    Ok((text, if all { Status::Satisfied } else { Status::Violated }))
+    Ok((text, status_of(&results)))
 }
+
+/// A certificate without claims proves nothing: who waits for a proof must not take it for one.
+fn status_of(results: &[Result<Extent, Refused>]) -> Status {
+    if results.is_empty() {
+        return Status::Unknown;
+    }
+    let all = results.iter().all(Result::is_ok);
+    if all { Status::Satisfied } else { Status::Violated }
+}
+
+/// What is said of a certificate without claims.
+const NOTHING_CLAIMED: &str = "nothing is claimed, so nothing is verified";
 
 const fn verdict(claim: &Claim) -> &'static str {
     match claim.proof {
@@ -80,7 +91,7 @@ fn to_text(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
     }
     lines.extend(refusals.iter().map(told));
     if lines.is_empty() {
-        lines.push("nothing is claimed\n".into());
+        lines.push(format!("{NOTHING_CLAIMED}\n"));
     }
     if certificate.clock_drift > 0 {
         lines.push(format!("with clocks up to {} ns apart\n", certificate.clock_drift));
@@ -159,7 +170,7 @@ fn to_json(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
         }
     }
     let history = &certificate.history;
-    let report = json!({
+    let mut report = json!({
         "schema": 1,
         "history": {
             "sessions": history.sessions,
@@ -167,8 +178,11 @@ fn to_json(certificate: &Certificate, results: &[Result<Extent, Refused>]) -> St
             "operations": history.operations,
         },
         "clock_drift": certificate.clock_drift,
-        "verified": results.iter().all(Result::is_ok),
+        "verified": status_of(results) == Status::Satisfied,
         "levels": levels,
     });
+    if results.is_empty() {
+        report["reason"] = NOTHING_CLAIMED.into();
+    }
     serde_json::to_string_pretty(&report).expect("text keys")
 }

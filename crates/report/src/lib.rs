@@ -222,15 +222,42 @@ impl Report {
     pub fn with_options(
         history: &History,
         index: &Index,
-        (file, format): (&str, &str),
+        names: (&str, &str),
         decided: &[Decided],
         found: &[Anomaly],
         options: Options,
     ) -> Report {
-        let prose = Prose::new(history, index, file);
+        let prose = Prose::new(history, index, names.0);
         let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
-        let mut levels: Vec<LevelReport> =
-            decided.iter().map(|decided| level_report(&mut explainer, decided)).collect();
+        let levels = decided.iter().map(|decided| level_report(Some(&mut explainer), decided));
+        let levels = levels.collect();
+        Report::of_levels(&prose, index, names, (decided, levels), found, options)
+    }
+
+    /// The same without anomalies of violated levels: finding the smallest may take much longer
+    /// than deciding.
+    pub fn of_verdicts(
+        history: &History,
+        index: &Index,
+        names: (&str, &str),
+        decided: &[Decided],
+        found: &[Anomaly],
+        options: Options,
+    ) -> Report {
+        let prose = Prose::new(history, index, names.0);
+        let levels = decided.iter().map(|decided| level_report(None, decided)).collect();
+        Report::of_levels(&prose, index, names, (decided, levels), found, options)
+    }
+
+    fn of_levels(
+        prose: &Prose<'_>,
+        index: &Index,
+        (file, format): (&str, &str),
+        (decided, mut levels): (&[Decided], Vec<LevelReport>),
+        found: &[Anomaly],
+        options: Options,
+    ) -> Report {
+        let history = prose.history;
         let left_out = given::left_out(history);
         if options.sources.given {
             for level in &mut levels {
@@ -245,11 +272,11 @@ impl Report {
         };
         let mut remarks: Vec<AnomalyReport> = Vec::new();
         for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
-            remarks.push(anomaly_report(&prose, anomaly, &[]));
+            remarks.push(anomaly_report(prose, anomaly, &[]));
         }
-        let serialization_order = GivenOrderReport::new(&prose, index, decided);
-        let timestamps = TimestampsReport::new(&prose, index);
-        let conflicts = ConflictReport::all(&prose, index);
+        let serialization_order = GivenOrderReport::new(prose, index, decided);
+        let timestamps = TimestampsReport::new(prose, index);
+        let conflicts = ConflictReport::all(prose, index);
         let refuted = given::refuted(
             serialization_order.as_ref(),
             timestamps.as_ref(),
@@ -315,9 +342,10 @@ fn notes_on(
     decided: &[Decided],
     options: Options,
 ) -> Vec<NoteReport> {
-    // Only what holds can hold for want of a test.
+    // Only what holds can hold for want of a test, and what fails was tested.
     let holds = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Satisfied(_)));
-    let rules = if holds { vacuity(history, index) } else { Vec::new() };
+    let fails = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Violated(_)));
+    let rules = if holds && !fails { vacuity(history, index) } else { Vec::new() };
     let note = |rule: &'static Rule, example| NoteReport {
         name: rule.name,
         meaning: rule.meaning,
@@ -332,7 +360,11 @@ fn notes_on(
     notes
 }
 
-fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decided) -> LevelReport {
+/// What is told of a level; of one that is violated no more than that, if nobody explains it.
+fn level_report(
+    explainer: Option<&mut Explainer<'_>>,
+    (level, verdict, seconds): &Decided,
+) -> LevelReport {
     let mut report = LevelReport {
         level: level.name(),
         settled_by: None,
@@ -352,11 +384,15 @@ fn level_report(explainer: &mut Explainer<'_>, (level, verdict, seconds): &Decid
         Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
         Verdict::Violated(violated) => {
             let all = &violated.anomalies;
-            let is_minimal;
-            (report.anomalies, is_minimal) = explainer.anomalies(*level, violated);
+            let is_explained = explainer.is_some();
+            let mut is_minimal = false;
+            if let Some(explainer) = explainer {
+                (report.anomalies, is_minimal) = explainer.anomalies(*level, violated);
+            }
             report.settled_by = violated.settled_by.map(Level::name);
             report.reason = match violated.settled_by {
                 Some(weaker) => Some(format!("{} is violated", weaker.name())),
+                None if !is_explained => None,
                 None if report.anomalies.is_empty() => {
                     Some("all orders were tried, none explains it".into())
                 }
@@ -488,6 +524,33 @@ impl Size {
             committed: count(Outcome::Committed),
             aborted: count(Outcome::Aborted),
             unknown: count(Outcome::Unknown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde::Check;
+    use isolde_history::format::parse_text;
+
+    /// Verdicts alone were made by forgetting what was found, and then looked for anew.
+    #[test]
+    fn verdicts_alone_are_not_explained() {
+        let history = parse_text("A: r(x,nil) w(x,1)\nB: r(x,nil) w(x,2)").expect("a history");
+        let index = Index::new(&history);
+        let level = Level::CursorStability;
+        let verdict = Check::new(&history, &index, &Limits::NONE).decide(level);
+        let nothing = Verdict::Violated(Violated::by(Vec::new()));
+        let names = ("x.txt", "text");
+        for verdict in [verdict, nothing] {
+            let decided = [(level, verdict, 0.0)];
+            let told = Report::new(&history, &index, names, &decided, &[]);
+            assert_eq!((told.levels[0].verdict, told.levels[0].anomalies.len()), ("violated", 1));
+            let options = Options::default();
+            let alone = Report::of_verdicts(&history, &index, names, &decided, &[], options);
+            let expected = LevelReport { anomalies: Vec::new(), ..told.levels[0].clone() };
+            assert_eq!(alone.levels, [expected]);
         }
     }
 }

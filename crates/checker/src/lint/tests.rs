@@ -250,6 +250,12 @@ fn a_recording_without_dependencies_is_found() {
     assert_eq!(found(rule, "A: w(x,1)\nB: r(x,1)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: r(x,nil)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: p(all)"), "");
+    assert_eq!(found(rule, "init *=0\nA: w(x,1) unknown\nB: p(sum all -> 2)"), "");
+    assert_eq!(found(rule, "A: w(x,1) p(sum all -> 2)"), "");
+    assert_eq!(
+        found(rule, "A: w(x,1)\nB: p(sum all -> 2) aborted"),
+        "transactions that count: 1, reads that concern another's write: 0 of 0"
+    );
     assert_eq!(found(rule, "init *=0\nA: w(x,1) r(x,0)"), "");
     assert_eq!(found(rule, "A: w(x,1)\nB: w(x,2)\norder x: 2 1"), "");
 }

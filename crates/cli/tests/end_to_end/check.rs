@@ -388,6 +388,17 @@ fn levels_that_hold_because_nothing_was_read_are_noted() {
     assert!(run.status == 0 && !run.stdout.contains("note:"), "{}", run.stdout);
 }
 
+/// An aggregate failed, and the note beside it said that nothing could.
+#[test]
+fn levels_are_not_said_to_hold_for_nothing_beside_one_that_is_violated() {
+    let sum = "init *=0\nA: w(x,1) unknown\nB: p(sum all -> 2)\n";
+    let folder = Folder::with(&[("sum", sum)]);
+    for levels in ["", "--level causal", "--level causal --level serializable"] {
+        let run = folder.isolde(&format!("check sum {levels}"));
+        assert!(run.stdout.contains("satisfied") && !run.stdout.contains("note:"), "{run:?}");
+    }
+}
+
 /// A recording that failed before its first commit opened every gate.
 #[test]
 fn a_gate_does_not_open_for_nothing() {

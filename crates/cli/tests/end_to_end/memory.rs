@@ -3,6 +3,7 @@
 use crate::support::{Folder, GOOD, Run};
 use std::fs::read_to_string;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -91,4 +92,21 @@ fn explaining_and_shrinking_keep_to_the_limit_of_memory() {
         let run = within(&folder, &format!("{command} hard.isolde -l serializable"), 30);
         assert_eq!(run.status, 2, "{command} {run:?}");
     }
+}
+
+/// With `-q`, what showed the violation was forgotten and then looked for among all operations:
+/// 858 MiB and 20 seconds for 405 operations that are decided at once.
+#[test]
+#[allow(clippy::print_stdout, reason = "a skipped test must be seen")]
+fn a_verdict_alone_takes_no_more_memory_than_one_that_is_explained() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let file = format!("{data}/porcupine/kv/c10-bad.txt");
+    if !Path::new(&file).exists() {
+        println!("skipped: no ../shared/data");
+        return;
+    }
+    let folder = Folder::with(&[]);
+    let (run, peak) = measured(&folder, &format!("check {file} -l linearizable -q"));
+    assert_eq!((run.status, run.stdout), (1, format!("{file}\tlinearizable\tviolated\n")));
+    assert!(peak < 200 * MEBIBYTE, "{} KiB", peak >> 10);
 }

@@ -145,7 +145,24 @@ fn levels_without_a_proof_are_left_out_with_the_reason() {
                     .into(),
         }
     );
-    assert_eq!(folder.isolde("verify h.cert h.txt"), printed(0, "nothing is claimed\n"));
+    let nothing = "nothing is claimed, so nothing is verified";
+    assert_eq!(folder.isolde("verify h.cert h.txt"), printed(2, &format!("{nothing}\n")));
+}
+
+/// A certificate whose claims were cut out opened every gate on the exit status.
+#[test]
+fn a_certificate_without_claims_verifies_nothing() {
+    let folder = certified(GOOD);
+    let certificate = folder.read("h.cert");
+    let head = certificate.lines().take_while(|line| !line.starts_with("claims "));
+    let gutted: String =
+        head.map(|line| format!("{line}\n")).chain(["claims 0\n".into()]).collect();
+    folder.write("gutted.cert", gutted.as_bytes());
+    let run = folder.isolde("verify gutted.cert h.txt --format json");
+    let json: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let said = (run.status, &json["verified"], &json["levels"], &json["reason"]);
+    let reason = json!("nothing is claimed, so nothing is verified");
+    assert_eq!(said, (2, &json!(false), &json!({}), &reason));
 }
 
 #[test]
