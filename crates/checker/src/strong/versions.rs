@@ -307,10 +307,11 @@ impl<'a> Versions<'a> {
             .map(|&read| ShownBy::Read(read))
     }
 
-    /// A link from what this read saw, if there is such a read, will be asked for soon.
+    /// Asks memory for the link from what a read a little later saw, for walks through all reads.
     #[inline]
-    pub(super) fn expect_link(&self, read: ReadId) {
-        if let Some(&slot) = self.seen.get(read.0 as usize) {
+    pub(super) fn expect_link_after(&self, read: ReadId) {
+        const AHEAD: usize = 8;
+        if let Some(&slot) = self.seen.get(read.0 as usize + AHEAD) {
             prefetch(&self.next, slot as usize);
         }
     }

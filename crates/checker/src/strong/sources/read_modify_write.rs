@@ -21,7 +21,7 @@ impl ReadModifyWrites<'_> {
     pub(in crate::strong) fn find(&self, versions: &mut Versions<'_>) {
         versions.initial_rewriter = vec![None; versions.history.key_count()];
         versions.reads_interleaved().for_each(|read| {
-            versions.expect_link(ReadId(read.0 + 8));
+            versions.expect_link_after(read);
             self.link(versions, read);
         });
     }

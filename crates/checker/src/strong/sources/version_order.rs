@@ -33,7 +33,7 @@ impl Edges for VersionOrder<'_> {
         }
         if is_long {
             versions.reads_interleaved().for_each(|read| {
-                versions.expect_link(ReadId(read.0 + 8));
+                versions.expect_link_after(read);
                 let slot = versions.seen[read.0 as usize];
                 let key = versions.index.read(read).key;
                 let is_asked = slot < INITIAL_SLOT && versions.linked[key.index()];
