@@ -35,13 +35,16 @@ pub(crate) fn refute(
     let mut split = Split { level, options, limits, cases };
     let open = Readings::of(history, index).map_or(Vec::new(), |readings| readings.open());
     // Who saw a transaction of unknown outcome says that it counts.
-    let elements = open.iter().any(|open| matches!(open, Open::Element(_)));
-    let by_origins = (!elements).then(|| split.origins(history, &mut Vec::new())).flatten();
+    let is_element = |open: &Open| matches!(open, Open::Element(_));
+    let elements: Vec<Open> = open.iter().copied().filter(is_element).collect();
+    let by_origins = elements.is_empty().then(|| split.origins(history, &mut Vec::new())).flatten();
     let mut in_ways = |open: &[Open]| {
         split.cases = cases;
         split.ways(history, open, &mut Way::default())
     };
-    by_origins.or_else(|| in_ways(&open)).or_else(|| {
+    // So does who saw its element, which then needs no cases of its own.
+    let by_elements = || (elements != open).then(|| in_ways(&elements)).flatten();
+    by_origins.or_else(by_elements).or_else(|| in_ways(&open)).or_else(|| {
         let everything = Readings::of_everybody(history, index)?.open();
         (everything != open).then(|| in_ways(&everything)).flatten()
     })

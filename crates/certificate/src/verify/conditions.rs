@@ -435,6 +435,7 @@ fn lists(history: &History) -> HashSet<KeyId> {
 }
 
 /// The commits of an order, by key.
+#[derive(Clone)]
 pub(super) struct Commits {
     by_key: HashMap<KeyId, Vec<(u32, OpId)>>,
     /// Keys of lists, which no condition is about.

@@ -457,7 +457,7 @@ impl Joins {
 }
 
 /// Visits the reads of transactions, with the own write before each.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Reader {
     own: HashMap<KeyId, OpId>,
 }

@@ -34,19 +34,12 @@ pub(super) fn check(facts: &Facts<'_>, level: &Events, order: &[Node]) -> Result
     for (place, &node) in order.iter().enumerate() {
         replay.event(node, place as u32).map_err(|why| format!("event {place}, {node}: {why}"))?;
     }
-    for txn in history.txns() {
-        if history.outcome(txn) == Outcome::Committed && replay.committed[txn.index()] == NONE {
-            return Err(format!("transaction {} committed and is not in the order", txn.0));
-        }
-        if replay.begun[txn.index()] != NONE && replay.committed[txn.index()] == NONE {
-            return Err(format!("transaction {} begins and does not commit", txn.0));
-        }
-    }
-    replay.conditions()?;
-    versions::check_given(facts, &replay.committed, versions::Faults::Refused)
+    replay.end()
 }
 
-struct Replay<'f, 'a> {
+/// The events of an order, one after another.
+#[derive(Clone)]
+pub(super) struct Replay<'f, 'a> {
     facts: &'f Facts<'a>,
     level: Events,
     reader: Reader,
@@ -67,7 +60,7 @@ struct Replay<'f, 'a> {
     latest: Vec<Latest>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct List {
     elements: Vec<Value>,
     /// Where each element stands first.
@@ -102,7 +95,7 @@ impl Latest {
 }
 
 impl<'f, 'a> Replay<'f, 'a> {
-    fn new(facts: &'f Facts<'a>, level: Events) -> Self {
+    pub(super) fn new(facts: &'f Facts<'a>, level: Events) -> Self {
         let history = facts.history;
         let never = (Time::MIN, NONE);
         let starts = history.sessions().map(|session| history.session_range(session).start);
@@ -123,7 +116,8 @@ impl<'f, 'a> Replay<'f, 'a> {
         }
     }
 
-    fn event(&mut self, node: Node, place: u32) -> Result<(), String> {
+    /// Refuses what cannot happen next, nor then in any order that begins like this one.
+    pub(super) fn event(&mut self, node: Node, place: u32) -> Result<(), String> {
         let history = self.facts.history;
         let txn = node.txn();
         if node == Node::INITIAL || txn.index() >= history.txn_count() {
@@ -305,6 +299,22 @@ impl<'f, 'a> Replay<'f, 'a> {
         }
         self.committed[txn.index()] = place;
         Ok(())
+    }
+
+    /// Refuses unless this is a whole order that explains everything.
+    pub(super) fn end(&self) -> Result<(), String> {
+        let history = self.facts.history;
+        for txn in history.txns() {
+            let has_committed = self.committed[txn.index()] != NONE;
+            if history.outcome(txn) == Outcome::Committed && !has_committed {
+                return Err(format!("transaction {} committed and is not in the order", txn.0));
+            }
+            if self.begun[txn.index()] != NONE && !has_committed {
+                return Err(format!("transaction {} begins and does not commit", txn.0));
+            }
+        }
+        self.conditions()?;
+        versions::check_given(self.facts, &self.committed, versions::Faults::Refused)
     }
 
     /// What operations by condition found fits the order.

@@ -10,6 +10,7 @@
 //! can follow it too.
 
 use super::problem::{Content, Event, Left, Part, Problem, Saw};
+use super::{EXPLAINS, TOO_MANY};
 use crate::level::EventKind;
 use isolde_history::Time;
 use std::collections::{HashMap, HashSet};
@@ -101,7 +102,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         loop {
             if let Some(at) = found.take() {
                 if at.state.done as usize == self.problem.certain {
-                    return Err("an order explains what was done to these keys".into());
+                    return Err(EXPLAINS.into());
                 }
                 if self.is_new(&at) {
                     waiting.push((self.next(&at), at));
@@ -116,7 +117,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             self.steps += 1;
             let numbers = self.numbers + self.problem.lists.size;
             if self.steps > STEPS_MAX || numbers > NUMBERS_MAX {
-                return Err("there are more orders than this verifier tries".into());
+                return Err(TOO_MANY.into());
             }
             self.happen(&mut after, event);
             self.settle(&mut after);
