@@ -138,6 +138,10 @@ fn main() -> ExitCode {
         }
     };
     terminal::ask(arguments.colour);
+    // Others go on for long, and what they do not use belongs to the databases beside them.
+    if let Some(Command::Check(_) | Command::Verify(_) | Command::Elle(_)) = arguments.command {
+        heap::kept::keep();
+    }
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),

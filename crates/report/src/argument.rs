@@ -1,7 +1,9 @@
 //! A scenario as text: what happened, who saw what, and why that cannot be.
 
 use crate::scenario::facts::is_update;
-use crate::scenario::{EdgeKind, Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioTxn};
+use crate::scenario::{
+    EdgeKind, Role, Scenario, ScenarioEdge, ScenarioOp, ScenarioRow, ScenarioTxn,
+};
 
 /// The lines of the short form: what happened, the steps of the contradiction, and what
 /// follows.
@@ -322,14 +324,8 @@ fn did(op: &ScenarioOp) -> String {
         "insert" => format!("inserted {key} = {}", op.value),
         "delete" => format!("deleted {key}"),
         "predicate-read" | "predicate-update" => {
-            let rows: Vec<String> = op
-                .rows
-                .iter()
-                .filter(|row| row.matched)
-                .map(|row| format!("{} = {}", row.key, row.value))
-                .collect();
             let verb = if op.kind == "predicate-read" { "selected" } else { "updated" };
-            let rows = if rows.is_empty() { "none".to_owned() } else { rows.join(", ") };
+            let rows = rows(op);
             // An aggregate tells its result itself: `max all -> 80`.
             if op.value.contains(" -> ") && op.rows.is_empty() {
                 return format!("computed {}", op.value);
@@ -342,6 +338,19 @@ fn did(op: &ScenarioOp) -> String {
         "call" => op.words.clone().unwrap_or_else(|| format!("did {key} {}", op.value)),
         _ => format!("wrote {key} = {}", op.value),
     }
+}
+
+/// The rows that were found by condition, and those that were there and did not meet it.
+fn rows(op: &ScenarioOp) -> String {
+    let listed = |is_told: &dyn Fn(&ScenarioRow) -> bool| {
+        let rows = op.rows.iter().filter(|row| is_told(row));
+        let rows: Vec<String> = rows.map(|row| format!("{} = {}", row.key, row.value)).collect();
+        rows.join(", ")
+    };
+    let found = listed(&|row| row.matched);
+    let others = listed(&|row| !row.matched && row.value != "nil" && row.value != "?");
+    let found = if found.is_empty() { "none".to_owned() } else { found };
+    if others.is_empty() { found } else { format!("{found} (it looked at {others} too)") }
 }
 
 /// Lines with an indent, but for empty ones.

@@ -129,7 +129,7 @@ pub static NAMES: &[NameRow] = &[
     row(AnomalyKind::LostInsert, "lost insert", names("P4", "lost-update"),
         "Two clients found a row missing and both made it: one of the two rows is gone, though both were told that theirs is there."),
     row(AnomalyKind::NoVersionOrder, "no version order", BOTH_NONE,
-        "However the writes are ordered, some reader saw what it cannot have seen: several of the anomalies above are possible explanations."),
+        "However the writes are ordered, some reader saw what it cannot have seen. Which of them was wrong depends on the order, so it has no name of its own."),
     row(AnomalyKind::ReadBeforeWrite, "read before write", elle("G1c-realtime"),
         "A value was seen before anybody had sent it: clocks are off, or the recording is."),
     row(AnomalyKind::StaleRead, "stale read", elle("G-single-item-realtime"), STALE),
