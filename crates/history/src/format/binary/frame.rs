@@ -4,7 +4,6 @@ use super::checksum::xxh64;
 use super::{MAGIC, SCHEMA, VERSION, Width};
 use crate::error::{Place, ReadError, memory_size};
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
 /// How entries are stored.
@@ -27,12 +26,15 @@ const ALIGNMENT: usize = 8;
 const COMPRESSION_LEVEL: i32 = 3;
 /// Room made beforehand for each compressed byte.
 const LIKELY_RATIO: u64 = 16;
+/// Bytes that are decompressed at a time: a whole number of entries.
+const PIECE_BYTES: usize = 1 << 17;
 
 /// What a column holds.
 pub(super) trait Entry: Copy + Send {
     const WIDTH: Width;
     fn append_to(self, bytes: &mut Vec<u8>);
-    fn decode(bytes: Cow<'_, [u8]>) -> Vec<Self>;
+    /// Adds the entries of bytes, as far as they are whole.
+    fn decode(bytes: &[u8], entries: &mut Vec<Self>);
 }
 
 impl Entry for u8 {
@@ -40,8 +42,8 @@ impl Entry for u8 {
     fn append_to(self, bytes: &mut Vec<u8>) {
         bytes.push(self);
     }
-    fn decode(bytes: Cow<'_, [u8]>) -> Vec<Self> {
-        bytes.into_owned()
+    fn decode(bytes: &[u8], entries: &mut Vec<Self>) {
+        entries.extend_from_slice(bytes);
     }
 }
 
@@ -50,9 +52,9 @@ impl Entry for u32 {
     fn append_to(self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.to_le_bytes());
     }
-    fn decode(bytes: Cow<'_, [u8]>) -> Vec<Self> {
+    fn decode(bytes: &[u8], entries: &mut Vec<Self>) {
         let (words, _) = bytes.as_chunks();
-        words.iter().map(|&word| u32::from_le_bytes(word)).collect()
+        entries.extend(words.iter().map(|&word| u32::from_le_bytes(word)));
     }
 }
 
@@ -61,9 +63,9 @@ impl Entry for u64 {
     fn append_to(self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.to_le_bytes());
     }
-    fn decode(bytes: Cow<'_, [u8]>) -> Vec<Self> {
+    fn decode(bytes: &[u8], entries: &mut Vec<Self>) {
         let (longs, _) = bytes.as_chunks();
-        longs.iter().map(|&long| u64::from_le_bytes(long)).collect()
+        entries.extend(longs.iter().map(|&long| u64::from_le_bytes(long)));
     }
 }
 
@@ -357,34 +359,50 @@ impl<'a> Frame<'a> {
             let error = wrong("expected another checksum than that of its bytes");
             return Err(error.hint("the file is damaged"));
         }
-        let bytes = match self.storage {
-            Storage::Raw => Cow::Borrowed(self.stored),
-            Storage::Compressed => Cow::Owned(self.expand().map_err(|message| wrong(&message))?),
-        };
         let data = match self.width {
-            Width::Byte => Data::Bytes(u8::decode(bytes)),
-            Width::Word => Data::Words(u32::decode(bytes)),
-            Width::Long => Data::Longs(u64::decode(bytes)),
+            Width::Byte => self.entries().map(Data::Bytes),
+            Width::Word => self.entries().map(Data::Words),
+            Width::Long => self.entries().map(Data::Longs),
         };
+        let data = data.map_err(|message| wrong(&message))?;
         Ok(((self.at + HEADER_BYTES) as u64, self.storage, data))
     }
 
-    /// The decompressed entries. What is allocated grows with what is found, not
-    /// with what the header promises.
-    fn expand(&self) -> Result<Vec<u8>, String> {
+    fn entries<T: Entry>(&self) -> Result<Vec<T>, String> {
+        if self.storage == Storage::Compressed {
+            return self.expand();
+        }
+        let mut entries = Vec::with_capacity(self.stored.len() / T::WIDTH as usize);
+        T::decode(self.stored, &mut entries);
+        Ok(entries)
+    }
+
+    /// The entries, decompressed piece by piece: all bytes at once would be as much memory
+    /// again. What is allocated grows with what is found, not with what the header promises.
+    fn expand<T: Entry>(&self) -> Result<Vec<T>, String> {
         let wanted = self.bytes_needed();
         let fail = |error: io::Error| format!("cannot be decompressed: {error}");
         let decoder = zstd::stream::read::Decoder::with_buffer(self.stored).map_err(fail)?;
         let likely = wanted.min(self.stored.len() as u64 * LIKELY_RATIO);
-        let mut bytes = Vec::with_capacity(likely as usize);
-        let limit = wanted.saturating_add(1);
-        decoder.take(limit).read_to_end(&mut bytes).map_err(fail)?;
-        if bytes.len() as u64 == wanted {
-            return Ok(bytes);
+        let mut entries = Vec::with_capacity(likely as usize / T::WIDTH as usize);
+        let mut rest = decoder.take(wanted.saturating_add(1));
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        let mut found = 0;
+        loop {
+            piece.clear();
+            rest.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece).map_err(fail)?;
+            if piece.is_empty() {
+                break;
+            }
+            found += piece.len() as u64;
+            T::decode(&piece, &mut entries);
+        }
+        if found == wanted {
+            return Ok(entries);
         }
         Err(format!(
             "expected {wanted} bytes when decompressed, found {}",
-            if (bytes.len() as u64) < wanted { "fewer" } else { "more" }
+            if found < wanted { "fewer" } else { "more" }
         ))
     }
 }
