@@ -66,11 +66,13 @@ pub(super) fn orders(
     if !history.has_lists() {
         return orders;
     }
-    let states = grouped_by_key(states(history, own, counted, &mut orders), history.key_count());
+    let states = States::new(history, own, counted, &mut orders);
     // Every key needs it, and tasks that wait for each other would never end.
     let _ = writes.by_key();
-    let parts: Vec<ListOrders> = states
-        .par_chunk_by(|one, other| one.key == other.key)
+    let parts: Vec<ListOrders> = (0..history.key_count())
+        .into_par_iter()
+        .map(|key| states.of(key))
+        .filter(|group| !group.is_empty())
         .fold(ListOrders::default, |mut orders, group| {
             KeyOrder::new(history, writes, own, counted, longest(group)).add(group, &mut orders);
             orders
@@ -86,52 +88,64 @@ pub(super) fn orders(
     orders
 }
 
-/// All states that counted transactions read; reads that do not end with their
-/// transaction's own appends are misreads already and tell nothing about order.
-/// Elements that stand twice are found on the way, once per shared list.
-fn states(
-    history: &History,
-    own: &OwnWrites<'_>,
-    counted: &[bool],
-    orders: &mut ListOrders,
-) -> Vec<State> {
-    let mut states = Vec::new();
-    let mut longest_at: HashMap<u32, (u32, OpId)> = HashMap::new();
-    // Lists lie in the order of a log, in which neighbours in time are neighbours.
-    for txn in history.txns_interleaved().filter(|txn| counted[txn.index()]) {
-        for op in history.ops_of(txn) {
-            if history.op_kinds()[op.index()] != OpKind::ReadList {
-                continue;
-            }
-            let (start, length) = history.list_span(op);
-            let longest = longest_at.entry(start).or_insert((length, op));
-            if (length, Reverse(op)) > (longest.0, Reverse(longest.1)) {
-                *longest = (length, op);
-            }
-            if let Some(external) = external_part(history, own, txn, op) {
-                let (key, length) = (history.op(op).key, external.len() as u32);
-                states.push(State { key, read: op, txn, start, length });
-            }
-        }
-    }
-    for &(_, read) in longest_at.values() {
-        if let Some(place) = first_repeated(history.list(read)) {
-            orders.conflicts.push(VersionConflict::Duplicate { read, place });
-        }
-    }
-    states
+/// All states that counted transactions read, those of one key after those of another.
+struct States {
+    all: Vec<State>,
+    /// By key, where its states start and end.
+    starts: Vec<u32>,
+    ends: Vec<u32>,
 }
 
-/// The states of one key after those of another.
-fn grouped_by_key(states: Vec<State>, keys: usize) -> Vec<State> {
-    let mut next = group_starts(keys, states.iter().map(|state| state.key));
-    let mut grouped = states.clone();
-    for state in states {
-        let place = &mut next[state.key.index()];
-        grouped[*place as usize] = state;
-        *place += 1;
+impl States {
+    /// Reads that do not end with their transaction's own appends are misreads already and tell
+    /// nothing about order. Elements that stand twice are found on the way, once per shared list.
+    fn new(
+        history: &History,
+        own: &OwnWrites<'_>,
+        counted: &[bool],
+        orders: &mut ListOrders,
+    ) -> Self {
+        let kinds = history.op_kinds().iter().zip(history.op_keys());
+        let reads = kinds.filter(|it| *it.0 == OpKind::ReadList);
+        let starts = group_starts(history.key_count(), reads.clone().map(|it| *it.1));
+        let nothing = State { key: KeyId(0), read: OpId(0), txn: TxnId(0), start: 0, length: 0 };
+        let all = vec![nothing; reads.count()];
+        let mut states = States { all, ends: starts.clone(), starts };
+        let mut longest_at: HashMap<u32, (u32, OpId)> = HashMap::new();
+        // Lists lie in the order of a log, in which neighbours in time are neighbours.
+        for txn in history.txns_interleaved().filter(|txn| counted[txn.index()]) {
+            for op in history.ops_of(txn) {
+                if history.op_kinds()[op.index()] != OpKind::ReadList {
+                    continue;
+                }
+                let (start, length) = history.list_span(op);
+                let longest = longest_at.entry(start).or_insert((length, op));
+                if (length, Reverse(op)) > (longest.0, Reverse(longest.1)) {
+                    *longest = (length, op);
+                }
+                if let Some(external) = external_part(history, own, txn, op) {
+                    let (key, length) = (history.op(op).key, external.len() as u32);
+                    states.add(State { key, read: op, txn, start, length });
+                }
+            }
+        }
+        for &(_, read) in longest_at.values() {
+            if let Some(place) = first_repeated(history.list(read)) {
+                orders.conflicts.push(VersionConflict::Duplicate { read, place });
+            }
+        }
+        states
     }
-    grouped
+
+    fn add(&mut self, state: State) {
+        let end = &mut self.ends[state.key.index()];
+        self.all[*end as usize] = state;
+        *end += 1;
+    }
+
+    fn of(&self, key: usize) -> &[State] {
+        &self.all[self.starts[key] as usize..self.ends[key] as usize]
+    }
 }
 
 /// The longest state of a key, and of several the first.
