@@ -67,24 +67,35 @@ fn write_refutation(refutation: &Refutation, out: &mut dyn Write) -> io::Result<
 
 /// As deep as cases are in cases, which [`read`](crate::read()) bounds.
 fn write_cases(Cases { open, cases }: &Cases, out: &mut dyn Write) -> io::Result<()> {
-    match open {
-        Open::Outcome(txn) => writeln!(out, "cases outcome {}", txn.0)?,
-        Open::Element(append) => writeln!(out, "cases element {}", append.0)?,
-        Open::Origin { read, key } => writeln!(out, "cases origin {} {}", read.0, key.0)?,
-    }
+    writeln!(out, "cases {open}")?;
     for Case { shown_at, taken, refutation } in cases {
-        write!(out, "case {shown_at} ")?;
-        match taken {
-            Taken::Counts => writeln!(out, "counts")?,
-            Taken::CountsNot => writeln!(out, "counts-not")?,
-            Taken::Append(append) => writeln!(out, "append {}", append.0)?,
-            Taken::Writer(Some(writer)) => writeln!(out, "saw {}", writer.0)?,
-            Taken::Writer(None) => writeln!(out, "saw initial")?,
-            Taken::Nowhere => writeln!(out, "saw nobody")?,
-        }
+        writeln!(out, "case {shown_at} {taken}")?;
         write_refutation(refutation, out)?;
     }
     writeln!(out, "no-other-case")
+}
+
+impl Display for Open {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Open::Outcome(txn) => write!(out, "outcome {}", txn.0),
+            Open::Element(append) => write!(out, "element {}", append.0),
+            Open::Origin { read, key } => write!(out, "origin {} {}", read.0, key.0),
+        }
+    }
+}
+
+impl Display for Taken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Taken::Counts => write!(out, "counts"),
+            Taken::CountsNot => write!(out, "counts-not"),
+            Taken::Append(append) => write!(out, "append {}", append.0),
+            Taken::Writer(Some(writer)) => write!(out, "saw {}", writer.0),
+            Taken::Writer(None) => write!(out, "saw initial"),
+            Taken::Nowhere => write!(out, "saw nobody"),
+        }
+    }
 }
 
 fn write_ids(word: &str, ids: &[impl Display], out: &mut dyn Write) -> io::Result<()> {

@@ -423,7 +423,7 @@ fn whichever_writer_a_read_saw_it_missed_the_other_write() {
     let other = history.replace("r(z,nil)", "r(z,1)");
     let lines: Vec<&str> = proof.lines().map(str::trim).collect();
     let why = verdict(&other, "violated read-atomic", &lines.join("\n"));
-    assert!(why.is_err_and(|why| why.starts_with("case Writer(Some(TxnId(1)))")));
+    assert!(why.is_err_and(|why| why.starts_with("case `saw 1`")));
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn a_transaction_of_unknown_outcome_counts_or_not() {
     let without = lines(&proof).replace("case serializable counts\norders 0 1 2\n", "");
     assert_eq!(
         verdict(history, "violated serializable", &without),
-        Err("the case Counts of Outcome(TxnId(1)) is missing".into())
+        Err("the case `counts` of `outcome 1` is missing".into())
     );
     let committed = lines(&proof).replacen("outcome 1", "outcome 0", 1);
     assert_eq!(

@@ -12,7 +12,6 @@ use crate::choices;
 use crate::level::Level;
 use crate::readings::Readings;
 use crate::strong::{self, COMMIT_LEVELS, Sources};
-use crate::tried;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
@@ -29,9 +28,6 @@ use isolde_history::{
 const ALL_ORDERS_TXNS_MAX: usize = 32;
 /// Of more keys not each is tried.
 const KEYS_TRIED_MAX: usize = 8;
-
-/// Of more transactions not all orders are tried.
-const TRIED_TXNS_MAX: usize = 8;
 
 /// A certificate, and the levels that are not in it.
 pub struct Certified {
@@ -240,19 +236,11 @@ impl Check<'_> {
         }
     }
 
-    /// An order of the events of all transactions that count, found by trying.
+    /// An order that the verifier finds by trying all of a small history.
     fn tried(&self, level: Level) -> Option<Shown> {
-        let counts = |txn: &TxnId| self.index.is_counted(*txn);
-        let txns: Vec<TxnId> = self.history.txns().filter(counts).collect();
-        if !has_events(level) || txns.len() > TRIED_TXNS_MAX {
-            return None;
-        }
         let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
-        let proof = |events: &[Node]| Proof::Witness(Witness::Events(events.to_vec()));
-        let is_serial = strong::is_serial(level);
-        let shows = |events: &[Node]| accepted(&verifier, (level, proof(events))).is_ok();
-        let events = tried::first_accepted(&txns, is_serial, shows)?;
-        Some((level, proof(&events)))
+        let events = verifier.order(level.name())?;
+        Some((level, Proof::Witness(Witness::Events(events))))
     }
 
     fn commit_order(&self, level: Level, order: &[TxnId]) -> Proof {

@@ -26,7 +26,6 @@ mod readings;
 pub mod reference;
 mod single;
 mod strong;
-mod tried;
 mod turns;
 mod verdict;
 mod weak;

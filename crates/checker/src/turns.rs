@@ -11,6 +11,9 @@ use crate::level::Level;
 use crate::verdict::{Satisfied, Unknown, Verdict};
 use crate::weak::RULES;
 
+/// The part of the time that the first attempt at the strongest level has: one in so many.
+const FIRST_PARTS: u32 = 4;
+
 impl Check<'_> {
     /// Decides levels that are in the order of [`Level`] while `stop` of the limits keeps a time
     /// limit; every verdict is told, the last one of a level counts.
@@ -33,11 +36,11 @@ impl Check<'_> {
             levels.iter().rev().copied().partition(is_searched);
         let count = searched.len() as u32;
         if let Some(&strongest) = searched.first().filter(|_| !quick.is_empty()) {
-            turn(2 * count);
+            turn(FIRST_PARTS);
             let _ = self.decide(strongest);
         }
         turn(1);
-        for level in quick {
+        for level in self.easiest_first(quick) {
             self.forget_limit(level);
             tell(level, &self.decide(level));
         }
@@ -58,6 +61,18 @@ impl Check<'_> {
         }
         turn(1);
         levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
+    }
+
+    /// The strongest settles the others if it holds; if not, they go by what they take.
+    fn easiest_first(&mut self, strongest_first: Vec<Level>) -> Vec<Level> {
+        let mut levels = strongest_first;
+        if let [strongest, weaker @ ..] = &mut levels[..] {
+            self.forget_limit(*strongest);
+            if !matches!(self.decide(*strongest), Verdict::Satisfied(_)) {
+                weaker.reverse();
+            }
+        }
+        levels
     }
 
     /// Forgets that a level met a limit: it was asked for in the turn of another.

@@ -3,7 +3,7 @@
 //! The thread that waits cannot ask the one that works, so whatever is found is left here.
 
 use crate::limits::Reached;
-use isolde::{Level, Satisfied, Unknown, Verdict};
+use isolde::{Level, Satisfied, Unknown, Verdict, Violated};
 use isolde_history::{History, HistoryBuilder, Index};
 use isolde_report::{Decided, Report, Size};
 use std::sync::{Mutex, OnceLock};
@@ -50,8 +50,9 @@ impl SoFar {
         let decided = self.decided.try_lock().map_or_else(|_| Vec::new(), |it| it.clone());
         let verdict = |&level: &Level| {
             let known = decided.iter().find(|known| known.0 == level).cloned();
-            let limit = Unknown::Limit(reached.message().into());
-            known.unwrap_or((level, Verdict::Unknown(limit), 0.0))
+            let known = known.filter(|known| !matches!(known.1, Verdict::Unknown(_)));
+            let limit = || Verdict::Unknown(Unknown::Limit(reached.message().into()));
+            known.unwrap_or_else(|| (level, implied(level, &decided).unwrap_or_else(limit), 0.0))
         };
         levels.iter().map(verdict).collect()
     }
@@ -76,6 +77,21 @@ impl SoFar {
     }
 }
 
+/// What other levels say about one that was not decided.
+fn implied(level: Level, decided: &[Decided]) -> Option<Verdict> {
+    let (weaker, stronger) = (level.weaker_than(), level.stronger_than());
+    decided.iter().find_map(|(other, verdict, _)| match verdict {
+        Verdict::Violated(violated) if weaker.contains(other) => {
+            let settled_by = violated.settled_by.or(Some(*other));
+            Some(Verdict::Violated(Violated { settled_by, ..Violated::by(Vec::new()) }))
+        }
+        Verdict::Satisfied(_) if stronger.contains(other) => {
+            Some(Verdict::Satisfied(Satisfied::Implied(*other)))
+        }
+        _ => None,
+    })
+}
+
 /// A verdict that needs no history to be told.
 fn without_evidence(verdict: &Verdict) -> Verdict {
     let mut verdict = match verdict {
@@ -93,8 +109,19 @@ fn without_evidence(verdict: &Verdict) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde::Violated;
     use isolde_history::format::parse_text;
+
+    #[test]
+    fn what_follows_from_what_was_found_is_told_too() {
+        let so_far = SoFar::default();
+        let levels = [Level::ReadCommitted, Level::Causal, Level::Prefix, Level::Serializable];
+        so_far.note(Level::Causal, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
+        so_far.note(Level::ReadAtomic, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
+        let names =
+            |decided: Vec<Decided>| decided.iter().map(|it| it.1.name()).collect::<Vec<_>>();
+        let told = names(so_far.decided(&levels, Reached::Memory));
+        assert_eq!(told, ["satisfied", "violated", "violated", "unknown"]);
+    }
 
     #[test]
     fn what_was_found_before_the_time_was_up_is_told() {

@@ -29,12 +29,12 @@ pub(super) fn check(
 ) -> Result<usize, String> {
     let possible = possible(facts, level, *open)?;
     if let Some(missing) = possible.iter().find(|it| !cases.iter().any(|case| case.taken == **it)) {
-        return Err(format!("the case {missing:?} of {open:?} is missing"));
+        return Err(format!("the case `{missing}` of `{open}` is missing"));
     }
     let mut count = 0;
     for (place, Case { shown_at, taken, refutation }) in cases.iter().enumerate() {
         if !possible.contains(taken) || cases[..place].iter().any(|case| case.taken == *taken) {
-            return Err(format!("the case {taken:?} of {open:?} is none, or stands there twice"));
+            return Err(format!("the case `{taken}` of `{open}` is none, or stands there twice"));
         }
         let at = Level::named(shown_at).ok_or_else(|| format!("there is no level {shown_at}"))?;
         let is_same_of_reads = level.reads() == at.reads() || !matches!(open, Open::Origin { .. });
@@ -43,7 +43,7 @@ pub(super) fn check(
         }
         let facts = facts.assuming(|assumed| assume(assumed, facts, *open, *taken));
         let extent = check_refutation(&facts, at, refutation);
-        let extent = extent.map_err(|why| format!("case {taken:?} of {open:?}: {why}"))?;
+        let extent = extent.map_err(|why| format!("case `{taken}` of `{open}`: {why}"))?;
         count += if let super::Extent::Cases(inner) = extent { inner } else { 1 };
     }
     Ok(count)

@@ -199,6 +199,15 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// An order of events by which a level of begins and commits holds, of a small history, if
+    /// there is one.
+    pub fn order(&self, level: &str) -> Option<Vec<Node>> {
+        match Level::named(level)?.meaning {
+            Meaning::Events(events) if self.outside.is_none() => orders::first(&self.facts, events),
+            _ => None,
+        }
+    }
+
     fn check_witness(&self, level: &Level, witness: &Witness) -> Result<Extent, String> {
         match (witness, level.meaning) {
             (Witness::Events(order), Meaning::Events(events)) => {

@@ -51,7 +51,7 @@ use crate::verdict::{Unknown, Verdict};
 use decision::{Decision, limit, open_pairs};
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index};
-use model::{Events, Model, Protected};
+use model::{Model, Protected};
 use parallel::Parallel;
 use repeated::repeated_reads;
 use std::sync::Arc;
@@ -70,12 +70,6 @@ pub(crate) const COMMIT_LEVELS: [Level; 2] =
 /// Whether a level can only be decided with times.
 pub(crate) fn needs_times(level: Level) -> bool {
     Model::of(level).is_some_and(|model| !model.real_time.is_empty())
-}
-
-/// Whether a level does not tell begins and commits apart.
-pub(crate) fn is_serial(level: Level) -> bool {
-    level == Level::Linearizable
-        || Model::of(level).is_some_and(|model| model.events == Events::One)
 }
 
 /// Whether session order is part of a level.

@@ -103,6 +103,22 @@ fn guarantees_are_certified_where_outcomes_and_elements_are_open() {
 }
 
 /// The verdict of each claim is turned around by giving it another claim's proof.
+/// All orders of these are tried, with what no derivation is about.
+#[test]
+fn what_only_trying_all_orders_shows_is_certified() {
+    let texts = [
+        "A: p(max all -> 0)",
+        "A: w(3,1) w(2,2)\nB: p(value = 2; ; 3=1) d(3)",
+        "A: w(y,2)\nB: w(y,0)\nC: r(z,nil)\nD: r(z,nil)\nE: r(z,nil)\n\
+         F id=5 sees=5: p(value nil..3; ) p(value nil..3; y=0)",
+        "A: p(sum value 1..2 -> 1)\nA: w(x,1)\nB: r(y,nil)\nC @14..19: w(x,0)",
+    ];
+    for text in texts {
+        let (_, left_out) = certify(text, Saturate::WhenHard);
+        assert_eq!(left_out, 0, "{text}");
+    }
+}
+
 #[test]
 fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
     let size = Size { txns_max: 4, ops_max: 3, keys_max: 2 };

@@ -103,7 +103,7 @@ impl<'a> Prover<'a> {
         let refused = refused.to_string();
         let mut why = refused.as_str();
         for &(txn, taken) in &self.assumed {
-            let case = |taken: Taken| format!("case {taken:?} of {:?}: ", Question::Outcome(txn));
+            let case = |taken: Taken| format!("case `{taken}` of `{}`: ", Question::Outcome(txn));
             if why.starts_with(&case(other(taken))) {
                 return Ok(());
             }

@@ -30,6 +30,7 @@ mod whole;
 use super::facts::Facts;
 use super::replay::is_single;
 use crate::level::Events;
+use crate::proof::Node;
 use isolde_history::KeyId;
 use problem::Problem;
 use std::collections::HashSet;
@@ -42,14 +43,9 @@ const TOO_MANY: &str = "there are more orders than this verifier tries";
 /// that took.
 pub(super) fn check(facts: &Facts<'_>, level: Events, keys: &[KeyId]) -> Result<usize, String> {
     let history = facts.history;
-    if !level.real_time.is_empty() && !history.has_times() {
-        return Err("the level asks for times, and the history has none".into());
-    }
-    let mut may_count = history.txns().filter(|&txn| facts.may_count(txn));
-    if level.single && !may_count.all(|txn| is_single(history, txn)) {
-        return Err("the level is about single operations, and a transaction has several".into());
-    }
-    if keys.is_empty() || keys.iter().any(|key| key.index() >= history.key_count()) {
+    refuse_outside(facts, level)?;
+    let is_nothing = keys.is_empty() && history.key_count() > 0;
+    if is_nothing || keys.iter().any(|key| key.index() >= history.key_count()) {
         return Err("expected keys of the history".into());
     }
     let distinct: HashSet<KeyId> = keys.iter().copied().collect();
@@ -61,4 +57,22 @@ pub(super) fn check(facts: &Facts<'_>, level: Events, keys: &[KeyId]) -> Result<
         return whole::check(facts, level);
     }
     found
+}
+
+/// An order that explains the whole of a small history.
+pub(super) fn first(facts: &Facts<'_>, level: Events) -> Option<Vec<Node>> {
+    refuse_outside(facts, level).ok()?;
+    whole::search(facts, level).ok()?.0
+}
+
+fn refuse_outside(facts: &Facts<'_>, level: Events) -> Result<(), String> {
+    let history = facts.history;
+    if !level.real_time.is_empty() && !history.has_times() {
+        return Err("the level asks for times, and the history has none".into());
+    }
+    let mut may_count = history.txns().filter(|&txn| facts.may_count(txn));
+    if level.single && !may_count.all(|txn| is_single(history, txn)) {
+        return Err("the level is about single operations, and a transaction has several".into());
+    }
+    Ok(())
 }
