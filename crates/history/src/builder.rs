@@ -261,7 +261,10 @@ impl HistoryBuilder {
         let Columns { values, op_keys, op_values, positions, kinds, .. } = &mut self.columns;
         op_keys.extend_from_slice(keys);
         op_values.extend(numbers.map(|number| values.unsigned(number)));
-        positions.extend((self.position..).take(keys.len()));
+        if self.position != 0 || !positions.is_empty() {
+            positions.resize(op_keys.len() - keys.len(), 0);
+            positions.extend((self.position..).take(keys.len()));
+        }
         assert!(kinds.len() == op_keys.len() || self.refused.is_some(), "every kind has a key");
         self.refuse_if_over_memory();
         self.refuse_if_too_many_ops();
@@ -430,7 +433,9 @@ impl HistoryBuilder {
         self.columns.kinds.push(kind);
         self.columns.op_keys.push(key);
         self.columns.op_values.push(value);
-        self.columns.positions.push(self.position);
+        if self.position != 0 {
+            set(&mut self.columns.positions, self.columns.kinds.len() as u32 - 1, self.position, 0);
+        }
         if self.columns.kinds.len().is_multiple_of(OPS_PER_LOOK) {
             self.refuse_if_over_memory();
         }
@@ -532,6 +537,7 @@ impl HistoryBuilder {
             columns.rows.sort_by_key(|row| row.0);
             snapshot::move_ops(columns, &moved);
         }
+        pad(&mut columns.positions, op_count as usize, 0);
         pad(&mut columns.op_invoked, op_count as usize, ALWAYS);
         pad(&mut columns.op_completed, op_count as usize, NEVER);
         // Every operation is in exactly one range, so sorted means in place already.

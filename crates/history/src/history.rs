@@ -146,6 +146,7 @@ pub(crate) struct Columns {
     pub(crate) kinds: Vec<OpKind>,
     pub(crate) op_keys: Vec<KeyId>,
     pub(crate) op_values: Vec<Value>,
+    /// 0 where the source has no place for it.
     pub(crate) positions: Vec<u32>,
     pub(crate) op_invoked: Vec<Time>,
     pub(crate) op_completed: Vec<Time>,

@@ -34,6 +34,27 @@ fn interleaved_transactions_come_out_by_session() {
 }
 
 #[test]
+fn positions_take_no_memory_where_there_are_none_and_stay_with_their_operations() {
+    let written = |position: Option<u32>| {
+        let mut builder = HistoryBuilder::new();
+        let key = builder.key(value(7));
+        let (one, two) = (builder.session(value(1)), builder.session(value(2)));
+        builder.begin(two);
+        builder.op(OpKind::Write, key, value(10));
+        if let Some(position) = position {
+            builder.position(position);
+        }
+        builder.begin(one);
+        builder.op(OpKind::Write, key, value(20));
+        builder.position(0);
+        builder.op(OpKind::Write, key, value(21));
+        builder.finish("test").expect("small")
+    };
+    assert!(written(None).columns.positions.is_empty());
+    assert_eq!(written(Some(17)).columns.positions, [17, 0, 0]);
+}
+
+#[test]
 fn list_reads_share_their_elements_unless_they_disagree() {
     let mut builder = HistoryBuilder::new();
     let key = builder.key(value(7));

@@ -314,7 +314,9 @@ impl Reader<'_> {
         self.check_operands(&keys, &values)?;
         self.columns.op_keys = keys.entries.into_iter().map(KeyId).collect();
         self.columns.op_values = from_bits(values);
-        self.columns.positions = positions.entries;
+        if positions.entries.iter().any(|&position| position != 0) {
+            self.columns.positions = positions.entries;
+        }
         (self.columns.op_invoked, self.columns.op_completed) =
             self.times(["op.invoked", "op.completed"], count)?;
         let txn_ops = self.stored.words("txn.ops");
