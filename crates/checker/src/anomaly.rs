@@ -418,7 +418,7 @@ fn duplicate_writes(history: &History, index: &Index, anomalies: &mut Vec<Anomal
         return;
     }
     for key in history.keys() {
-        let versions = index.versions_of(key);
+        let versions = index.versions_of(history, key);
         for group in versions.chunk_by(|one, other| one.value == other.value) {
             if group.len() < 2 || history.op(group[0].op()).kind == OpKind::Delete {
                 continue;
@@ -446,7 +446,7 @@ fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<A
             }
             let predicate = history.predicate(op);
             for row in &predicate.rows {
-                let versions = index.versions_of(row.key);
+                let versions = index.versions_of(history, row.key);
                 let first = versions.partition_point(|version| version.value < row.value);
                 let written = versions[first..].iter().take_while(|it| it.value == row.value);
                 let mut origins: Vec<Option<OpId>> =
@@ -492,7 +492,7 @@ fn is_impossible(history: &History, index: &Index, op: OpId) -> bool {
     let Some(aggregate) = predicate.aggregate else { return false };
     let mut states: Vec<Vec<Share>> = vec![Vec::new()];
     for key in history.keys() {
-        let writes = index.versions_of(key).iter().map(|version| Some(version.op()));
+        let writes = index.versions_of(history, key).iter().map(|version| Some(version.op()));
         let all = writes.chain([None]).map(|write| history.share(predicate, key, write));
         let Some(mut shares) = all.collect::<Option<Vec<Share>>>() else { return false };
         let mut known = HashSet::new();

@@ -247,7 +247,8 @@ fn repeated(history: &History, index: &Index) -> Vec<Vec<OpId>> {
     }
     let mut repeated = Vec::new();
     for key in history.keys() {
-        let versions = index.versions_of(key).chunk_by(|one, other| one.value == other.value);
+        let versions =
+            index.versions_of(history, key).chunk_by(|one, other| one.value == other.value);
         let is_append = |version: &Version| history.op(version.op()).kind == OpKind::Append;
         for same in versions.filter(|same| same.len() > 1 && read.contains(&(key, same[0].value))) {
             // A key that is a register too is nothing that levels speak of.
@@ -291,7 +292,7 @@ fn optional_writers(history: &History, index: &Index) -> Vec<TxnId> {
             several.candidates.iter().filter_map(txn).collect()
         } else {
             let key = index.read(several.read).key;
-            index.versions_of(key).iter().map(|version| version.txn).collect()
+            index.versions_of(history, key).iter().map(|version| version.txn).collect()
         };
         let is_optional =
             |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);

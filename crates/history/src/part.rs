@@ -96,21 +96,21 @@ impl Selection {
         let it = history.op(op);
         match it.kind {
             OpKind::Read => {
-                self.has_all_writes(index, it.key, it.value)
+                self.has_all_writes((history, index), it.key, it.value)
                     && self.has_own_write_before(history, op, it.key)
             }
             OpKind::ReadOther => {
-                index.versions_of(it.key).iter().all(|version| self.has(version.op()))
+                index.versions_of(history, it.key).iter().all(|version| self.has(version.op()))
                     && self.has_own_write_before(history, op, it.key)
             }
-            OpKind::Append => self.has_all_writes(index, it.key, it.value),
+            OpKind::Append => self.has_all_writes((history, index), it.key, it.value),
             _ => true,
         }
     }
 
     /// Whether every write of this value to this key is kept.
-    fn has_all_writes(&self, index: &Index, key: KeyId, value: Value) -> bool {
-        writes_of(index, key, value).all(|write| self.has(write))
+    fn has_all_writes(&self, of: (&History, &Index), key: KeyId, value: Value) -> bool {
+        writes_of(of, key, value).all(|write| self.has(write))
     }
 
     fn has_own_write_before(&self, history: &History, op: OpId, key: KeyId) -> bool {
@@ -184,7 +184,7 @@ impl ThinnedBy {
         };
         let names = thinned.iter().map(|&it| Some((number(history.key_name(it.key))?, it)));
         let values = thinned.iter().flat_map(|&it| {
-            let written = index.versions_of(it.key).iter().map(|version| version.value);
+            let written = index.versions_of(history, it.key).iter().map(|version| version.value);
             let all = written.chain([history.initial(it.key)]);
             // Rows that do not exist meet no condition.
             let existing = all.filter(|&value| value != Value::NIL);
@@ -263,7 +263,11 @@ impl Maker<'_> {
     /// Whether a key that loses a write may have a share in what a condition finds.
     fn may_lose_a_share(&self, condition: &Condition) -> bool {
         self.thinned_for(condition).iter().any(|it| {
-            let versions = self.index.versions_of(it.key).iter().map(|version| Some(version.op()));
+            let versions = self
+                .index
+                .versions_of(self.history, it.key)
+                .iter()
+                .map(|version| Some(version.op()));
             let mut all = std::iter::once(None).chain(versions);
             all.any(|write| self.history.meets(condition, it.key, write) != Some(false))
         })
@@ -381,7 +385,9 @@ impl Maker<'_> {
             OpKind::ReadList => {
                 let key = self.key(it.key);
                 let kept: Vec<Value> = (history.list(op).iter())
-                    .filter(|&&element| self.selection.has_all_writes(self.index, it.key, element))
+                    .filter(|&&element| {
+                        self.selection.has_all_writes((self.history, self.index), it.key, element)
+                    })
                     .copied()
                     .collect();
                 let kept: Vec<Value> =
@@ -458,7 +464,7 @@ impl Maker<'_> {
         };
         let mut rows = whole.rows;
         rows.retain(|row| {
-            self.selection.has_all_writes(self.index, row.key, row.value)
+            self.selection.has_all_writes((self.history, self.index), row.key, row.value)
                 && self.selection.has_own_write_before(self.history, op, row.key)
         });
         let is_thinned = |key: KeyId| self.thinned.binary_search_by_key(&key, |it| it.key).is_ok();
@@ -488,10 +494,13 @@ impl Maker<'_> {
             self.keys.iter().enumerate().map(|(place, &key)| (key, place)).collect();
         for chain in &orders.versions {
             let Some(&place) = places.get(&chain.key) else { continue };
-            let writes_of = |value| writes_of(self.index, chain.key, value).collect();
+            let writes_of = |value| writes_of((history, self.index), chain.key, value).collect();
             let named = chain.named(history, &writes_of);
-            let keeps_all =
-                self.index.versions_of(chain.key).iter().all(|it| self.selection.has(it.op()));
+            let keeps_all = self
+                .index
+                .versions_of(self.history, chain.key)
+                .iter()
+                .all(|it| self.selection.has(it.op()));
             let is_kept = |place: usize| {
                 let value = chain.values[place];
                 let written = writes_of(value);
@@ -538,8 +547,12 @@ fn stays_named(
 }
 
 /// The writes of a value to a key.
-fn writes_of(index: &Index, key: KeyId, value: Value) -> impl Iterator<Item = OpId> {
-    let versions = index.versions_of(key);
+fn writes_of<'a>(
+    (history, index): (&History, &'a Index),
+    key: KeyId,
+    value: Value,
+) -> impl Iterator<Item = OpId> + use<'a> {
+    let versions = index.versions_of(history, key);
     let start = versions.partition_point(|version| version.value < value);
     versions[start..].iter().take_while(move |it| it.value == value).map(|it| it.op())
 }

@@ -18,12 +18,14 @@ use std::collections::HashSet;
 pub(crate) fn evidence(history: &History, index: &Index, options: Options) -> Vec<String> {
     let mut evidence = Vec::new();
     let chains = &history.orders().versions;
-    let chains: Vec<&VersionChain> = chains.iter().filter(|it| names_a_write(index, it)).collect();
+    let chains: Vec<&VersionChain> =
+        chains.iter().filter(|it| names_a_write(history, index, it)).collect();
     if !chains.is_empty() && options.sources.given {
         let mut keys: Vec<KeyId> = chains.iter().map(|chain| chain.key).collect();
         keys.sort_unstable();
         keys.dedup();
-        let complete = chains.iter().filter(|chain| has_all_versions(index, chain)).count();
+        let complete =
+            chains.iter().filter(|chain| has_all_versions(history, index, chain)).count();
         let all = if complete == keys.len() { "complete" } else { "partial" };
         let keys = crate::terminal::counted(keys.len(), "key");
         evidence.push(format!("{all} version orders of {keys}"));
@@ -44,16 +46,16 @@ pub(crate) fn evidence(history: &History, index: &Index, options: Options) -> Ve
 }
 
 /// Whether somebody wrote what an order of versions names.
-fn names_a_write(index: &Index, chain: &VersionChain) -> bool {
-    let versions = index.versions_of(chain.key);
+fn names_a_write(history: &History, index: &Index, chain: &VersionChain) -> bool {
+    let versions = index.versions_of(history, chain.key);
     chain.values.iter().any(|value| versions.binary_search_by_key(value, |it| it.value).is_ok())
 }
 
 /// Whether an order of versions is as complete as it is said to be.
-fn has_all_versions(index: &Index, chain: &VersionChain) -> bool {
+fn has_all_versions(history: &History, index: &Index, chain: &VersionChain) -> bool {
     let told: HashSet<Value> = chain.values.iter().copied().collect();
     let counts = |version: &&Version| version.is_final() && index.is_counted(version.txn);
-    let mut versions = index.versions_of(chain.key).iter().filter(counts);
+    let mut versions = index.versions_of(history, chain.key).iter().filter(counts);
     chain.complete && versions.all(|version| told.contains(&version.value))
 }
 

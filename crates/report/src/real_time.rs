@@ -150,7 +150,7 @@ fn writes_of_the_value(
     let (since, earlier) = left_since(prose, found, left)?;
     let end = history.txn_interval(txn).completed;
     let (mut before, mut refused, mut after, mut open) = (0, 0, 0, Vec::new());
-    let versions = prose.index.versions_of(key).iter();
+    let versions = prose.index.versions_of(prose.history, key).iter();
     let is_told = |write: TxnId| told.iter().any(|&op| history.txn_of(op) == write);
     for version in versions.filter(|version| version.value == value && version.txn != txn) {
         if is_told(version.txn) {

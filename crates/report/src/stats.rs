@@ -136,7 +136,10 @@ impl Stats {
             operations: by_kind(history),
             reads: read_origins(history, index),
             writes_per_key: spread(
-                history.keys().map(|key| index.versions_of(key).len()).filter(|&count| count > 0),
+                history
+                    .keys()
+                    .map(|key| index.versions_of(history, key).len())
+                    .filter(|&count| count > 0),
             ),
             transaction_length: spread(history.txns().map(|txn| history.op_range(txn).len())),
             list_length: spread(list_reads.map(|op| history.list(op).len())),

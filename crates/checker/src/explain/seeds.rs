@@ -58,7 +58,7 @@ pub(super) fn supported(history: &History, index: &Index, ops: &[OpId]) -> Selec
         let seen = rows.iter().map(|row| (row.key, row.value));
         let own = it.kind.has_key().then_some((it.key, it.value));
         for (key, value) in seen.chain(own) {
-            let versions = index.versions_of(key);
+            let versions = index.versions_of(history, key);
             let start = versions.partition_point(|version| version.value < value);
             let writes = versions[start..].iter().take_while(|version| version.value == value);
             all.extend(writes.map(|version| version.op()));
@@ -84,7 +84,7 @@ pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -
             if !it.kind.has_key() {
                 continue;
             }
-            for version in index.versions_of(it.key).iter().filter(supports) {
+            for version in index.versions_of(history, it.key).iter().filter(supports) {
                 if known.insert(version.txn) {
                     open.push(version.txn);
                 }
@@ -226,14 +226,14 @@ impl Named {
             let it = history.op(read);
             if !it.kind.has_key() {
                 // What a condition finds says nothing of keys that lose a write.
-                let keys = self.keys.iter().map(|&key| index.versions_of(key));
+                let keys = self.keys.iter().map(|&key| index.versions_of(history, key));
                 let few = keys.filter(|versions| versions.len() <= VERSIONS_MAX);
                 self.txns.extend(few.flatten().map(|version| version.txn));
             }
             if it.kind != OpKind::Read {
                 continue;
             }
-            let versions = index.versions_of(it.key);
+            let versions = index.versions_of(history, it.key);
             let start = versions.partition_point(|version| version.value < it.value);
             let writes = versions[start..].iter().take_while(|version| version.value == it.value);
             self.txns.extend(writes.map(|version| version.txn));

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What the entries of an order stand for.
 fn named(recording: &Recording<'_>, chain: &VersionChain) -> Vec<Named> {
-    let versions = recording.index.versions_of(chain.key);
+    let versions = recording.index.versions_of(recording.history, chain.key);
     let writes_of = |value: Value| {
         let start = versions.partition_point(|version| version.value < value);
         let same = versions[start..].iter().take_while(|version| version.value == value);
@@ -25,7 +25,7 @@ pub(super) const UNKNOWN_VERSION: Rule = Rule {
     find: |recording| {
         let mut examples = Examples::default();
         for chain in &recording.history.orders().versions {
-            let writes = recording.index.versions_of(chain.key);
+            let writes = recording.index.versions_of(recording.history, chain.key);
             let initial = recording.history.initial(chain.key);
             for &value in &chain.values {
                 if value != initial && writes.binary_search_by_key(&value, |it| it.value).is_err() {
@@ -49,7 +49,7 @@ pub(super) const MISSING_VERSION: Rule = Rule {
         let mut examples = Examples::default();
         for chain in recording.history.orders().versions.iter().filter(|chain| chain.complete) {
             let told: HashSet<Value> = chain.values.iter().copied().collect();
-            for version in recording.index.versions_of(chain.key) {
+            for version in recording.index.versions_of(recording.history, chain.key) {
                 let is_missing = version.is_final()
                     && recording.index.is_counted(version.txn)
                     && !told.contains(&version.value);
@@ -76,7 +76,7 @@ pub(super) const ABORTED_VERSION: Rule = Rule {
         let (history, index) = (recording.history, recording.index);
         let mut examples = Examples::default();
         for chain in &history.orders().versions {
-            let versions = index.versions_of(chain.key);
+            let versions = index.versions_of(history, chain.key);
             for &value in chain.values.iter().filter(|&&value| value != Value::NIL) {
                 let start = versions.partition_point(|it| it.value < value);
                 let writes = || versions[start..].iter().take_while(|it| it.value == value);

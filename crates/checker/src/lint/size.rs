@@ -176,7 +176,7 @@ fn keys_never_read(recording: &Recording<'_>) -> Examples {
         }
     }
     let written: Vec<KeyId> =
-        history.keys().filter(|&key| !index.versions_of(key).is_empty()).collect();
+        history.keys().filter(|&key| !index.versions_of(history, key).is_empty()).collect();
     let unread: Vec<KeyId> = written.iter().copied().filter(|key| !is_read[key.index()]).collect();
     let mut examples = Examples::default();
     if 2 * unread.len() > written.len() {

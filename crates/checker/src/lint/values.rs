@@ -71,13 +71,13 @@ impl Unwritten {
             let value = value_of(read, key);
             let looks_initial = value.filter(|_| value == common).is_some_and(|value| {
                 let first_write = *first_writes.entry(key).or_insert_with(|| {
-                    let writers = index.versions_of(key).iter();
+                    let writers = index.versions_of(history, key).iter();
                     let invoked = writers.map(|write| history.txn_interval(write.txn).invoked);
                     invoked.min().unwrap_or(i64::MAX)
                 });
                 let reader_end = history.txn_interval(history.txn_of(read)).completed;
                 keys[&value] == Keys::Several
-                    || index.versions_of(key).is_empty()
+                    || index.versions_of(history, key).is_empty()
                     || first_write != ALWAYS && reader_end < first_write
             });
             match value {
@@ -179,7 +179,7 @@ fn repeated_write(recording: &Recording<'_>) -> Examples {
     let (history, index) = (recording.history, recording.index);
     let mut examples = Examples::default();
     for key in history.keys() {
-        let versions = index.versions_of(key);
+        let versions = index.versions_of(history, key);
         for group in versions.chunk_by(|one, other| one.value == other.value) {
             // Deletes install tombstones, which need no value of their own.
             let is_delete = history.op(group[0].op()).kind == OpKind::Delete;

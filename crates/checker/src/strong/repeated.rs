@@ -76,7 +76,7 @@ fn all_origins(versions: &Versions<'_>, reader: TxnId, op: OpId, key: KeyId) -> 
     };
     let differs = history.op(op).kind == OpKind::ReadOther;
     let admits = |other| (other == value) != differs;
-    let written = index.versions_of(key).iter().filter(|version| {
+    let written = index.versions_of(history, key).iter().filter(|version| {
         admits(version.value)
             && version.is_final()
             && version.txn != reader

@@ -39,7 +39,8 @@ fn chain_steps(
     let mut first_write: Option<OpId> = None;
     let mut late_initial = None;
     let mut latest_of: HashMap<TxnId, OpId> = HashMap::new();
-    let writes_of = |value| writes.with_value(key, value).iter().map(|it| it.op()).collect();
+    let writes_of =
+        |value| writes.with_value(history, key, value).iter().map(|it| it.op()).collect();
     for named in chain.named(history, &writes_of) {
         let op = match named {
             Named::Write(op) => op,

@@ -304,7 +304,7 @@ impl<'a> Joiner<'a> {
 
     /// Searches the writers of all open reads, those of neighbouring keys together.
     fn search(&mut self) {
-        let versions = self.writes.by_key();
+        let versions = self.writes.by_key(self.history);
         let open = grouped_by_key(mem::take(&mut self.open), self.history.key_count());
         let mut wanted: Vec<(KeyId, Value)> = Vec::with_capacity(READS_TOGETHER);
         let mut places: Vec<u32> = Vec::with_capacity(READS_TOGETHER);
@@ -416,7 +416,9 @@ impl<'a> Joiner<'a> {
             return;
         }
         let initial = self.history.initial(key) != value;
-        let others = || self.writes.of(key).iter().filter(|version| version.value != value);
+        let others = || {
+            self.writes.by_key(self.history).of(key).iter().filter(|version| version.value != value)
+        };
         let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
         let lesser = others()
             .filter(|version| version.txn != txn && !self.is_good(txn, version))
@@ -437,7 +439,7 @@ impl<'a> Joiner<'a> {
         };
         let read = self.push(op, key, PackedOrigin::INITIAL);
         let Some(&element) = external.last() else { return };
-        let found = &*self.writes.with_value(key, element);
+        let found = &*self.writes.with_value(self.history, key, element);
         self.reads.origins[read.0 as usize] = match found {
             [only] if self.is_good(txn, only) => PackedOrigin(only.txn.0),
             [] | [_] => self.choose(txn, read, false, found),

@@ -120,7 +120,7 @@ impl Joined {
                     let Some(list) = external_part(history, own, txn, op) else { continue };
                     let seen = seen_to.entry(history.list_span(op).0).or_insert(0);
                     for &element in list.iter().skip(*seen) {
-                        if let [only] = &*writes.with_value(key, element) {
+                        if let [only] = &*writes.with_value(history, key, element) {
                             observed.push(only.txn);
                         }
                     }

@@ -68,7 +68,7 @@ pub(super) fn orders(
     }
     let states = States::new(history, own, counted, &mut orders);
     // Every key needs it, and tasks that wait for each other would never end.
-    let _ = writes.by_key();
+    let _ = writes.by_key(history);
     let parts: Vec<ListOrders> = (0..history.key_count())
         .into_par_iter()
         .map(|key| states.of(key))
@@ -187,7 +187,8 @@ impl<'a> KeyOrder<'a> {
         let key = self.longest.key;
         let conflicts = orders.conflicts.len();
         let bad = bad_elements(self.history, self.writes, key, self.spine);
-        let is_repeated = |&element: &Value| self.writes.with_value(key, element).len() > 1;
+        let is_repeated =
+            |&element: &Value| self.writes.with_value(self.history, key, element).len() > 1;
         orders.has_repeated |= self.spine.iter().any(is_repeated);
         for state in states {
             let elements = || &self.history.list(state.read)[..state.length as usize];
@@ -225,6 +226,7 @@ impl<'a> KeyOrder<'a> {
         let place = |value| self.places.get(&value).copied().unwrap_or(u32::MAX);
         let mut appends: Vec<(OpId, TxnId, u32)> = self
             .writes
+            .by_key(self.history)
             .of(self.longest.key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -245,7 +247,7 @@ impl<'a> KeyOrder<'a> {
     /// which matters to levels that such a list does not refute.
     fn shows_one_append_twice(&self) -> bool {
         let is_counted = |element: Value| {
-            let appends = self.writes.with_value(self.longest.key, element);
+            let appends = self.writes.with_value(self.history, self.longest.key, element);
             appends.iter().any(|append| self.counted[append.txn.index()])
         };
         let mut places = (0..).zip(self.spine);
@@ -254,14 +256,14 @@ impl<'a> KeyOrder<'a> {
     }
 
     fn is_only(&self, value: Value) -> bool {
-        self.writes.with_value(self.longest.key, value).len() == 1
+        self.writes.with_value(self.history, self.longest.key, value).len() == 1
     }
 
     fn steps(&self, orders: &mut ListOrders) {
         let (key, read) = (self.longest.key, self.longest.read);
         let mut last = None;
         for &element in self.spine {
-            let after = match &*self.writes.with_value(key, element) {
+            let after = match &*self.writes.with_value(self.history, key, element) {
                 [only] if self.counted[only.txn.index()] => only.txn,
                 _ => continue,
             };
@@ -276,6 +278,7 @@ impl<'a> KeyOrder<'a> {
         let Some(before) = last else { return };
         let mut unseen: Vec<TxnId> = self
             .writes
+            .by_key(self.history)
             .of(key)
             .iter()
             .filter(|version| self.counted[version.txn.index()])
@@ -315,7 +318,7 @@ fn bad_elements(
 ) -> Vec<(u32, MisreadKind)> {
     let mut bad = Vec::new();
     for (place, &element) in elements.iter().enumerate() {
-        let found = writes.with_value(key, element);
+        let found = writes.with_value(history, key, element);
         if found.iter().any(|version| may_count(history, version.txn)) {
             continue;
         }

@@ -423,13 +423,13 @@ impl Index {
     }
 
     /// All writes of a key, sorted by value; also of transactions that do not count.
-    pub fn versions_of(&self, key: KeyId) -> &[Version] {
-        self.writes.of(key)
+    pub fn versions_of(&self, history: &History, key: KeyId) -> &[Version] {
+        self.writes.by_key(history).of(key)
     }
 
     /// Whether it is plain that no value is written twice, to whatever key.
     pub fn values_are_unique(&self) -> bool {
-        self.writes.unique().is_some()
+        self.writes.are_unique()
     }
 
     /// Reads that are wrong by themselves, in order of their operations.

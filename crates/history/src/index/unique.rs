@@ -67,11 +67,6 @@ impl UniqueWrites {
         Versions::of_sorted(self.keys, writes)
     }
 
-    /// Frees the table; nothing is found in it any more.
-    pub(super) fn forget(&mut self) {
-        self.slots = Vec::new();
-    }
-
     pub(super) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<[u32; 3]>()
     }

@@ -8,9 +8,19 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 pub(super) struct Writes {
-    unique: Option<UniqueWrites>,
+    form: Form,
     /// Present from the start if values repeat, else once somebody asks for it.
     by_key: OnceLock<Versions>,
+}
+
+/// What tells who wrote a value.
+enum Form {
+    /// A table, as no value is written twice.
+    Unique(UniqueWrites),
+    /// The same, and the table was only needed to join.
+    WasUnique,
+    /// The writes by key.
+    ByKey,
 }
 
 /// Writes of one value to one key.
@@ -35,52 +45,58 @@ impl Deref for Found<'_> {
 
 impl Writes {
     pub(super) fn new(history: &History) -> Writes {
-        let unique = UniqueWrites::new(history);
         let by_key = OnceLock::new();
-        if unique.is_none() {
+        let form = UniqueWrites::new(history).map_or(Form::ByKey, Form::Unique);
+        if matches!(form, Form::ByKey) {
             by_key.get_or_init(|| Versions::new(history));
         }
-        Writes { unique, by_key }
+        Writes { form, by_key }
     }
 
-    /// The writes by value, if no value is written twice.
+    /// The writes by value, if no value is written twice and they were not forgotten.
     #[inline]
     pub(super) fn unique(&self) -> Option<&UniqueWrites> {
-        self.unique.as_ref()
+        match &self.form {
+            Form::Unique(unique) => Some(unique),
+            Form::WasUnique | Form::ByKey => None,
+        }
+    }
+
+    /// Whether it is plain that no value is written twice.
+    pub(super) fn are_unique(&self) -> bool {
+        !matches!(self.form, Form::ByKey)
     }
 
     /// The writes by key, sorted by value.
-    pub(super) fn by_key(&self) -> &Versions {
-        self.by_key.get_or_init(|| {
-            self.unique.as_ref().expect("one of the two forms is there from the start").by_key()
+    pub(super) fn by_key(&self, history: &History) -> &Versions {
+        self.by_key.get_or_init(|| match &self.form {
+            Form::Unique(unique) => unique.by_key(),
+            Form::WasUnique => {
+                UniqueWrites::new(history).expect("the same history has the same values").by_key()
+            }
+            Form::ByKey => unreachable!("they are there from the start"),
         })
-    }
-
-    /// All writes of a key, sorted by value.
-    pub(super) fn of(&self, key: KeyId) -> &[Version] {
-        self.by_key().of(key)
     }
 
     /// The writes of one value to a key, in order of their operations.
     #[inline]
-    pub(super) fn with_value(&self, key: KeyId, value: Value) -> Found<'_> {
-        match &self.unique {
+    pub(super) fn with_value(&self, history: &History, key: KeyId, value: Value) -> Found<'_> {
+        match self.unique() {
             Some(unique) => Found::Unique(unique.find(key, value)),
-            None => Found::Several(self.by_key().with_value(key, value)),
+            None => Found::Several(self.by_key(history).with_value(key, value)),
         }
     }
 
-    /// Frees what was only needed to join, once the same is there by key.
+    /// Frees what was only needed to join. It takes as much as all else that an index has of
+    /// writes, and few ask for the writes by key, which are made of the history again.
     pub(super) fn forget_unique(&mut self) {
-        if self.by_key.get().is_some()
-            && let Some(unique) = &mut self.unique
-        {
-            unique.forget();
+        if self.are_unique() {
+            self.form = Form::WasUnique;
         }
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.unique.as_ref().map_or(0, UniqueWrites::memory)
+        self.unique().map_or(0, UniqueWrites::memory)
             + self.by_key.get().map_or(0, Versions::memory)
     }
 }
