@@ -29,6 +29,7 @@ mod options;
 mod parallel;
 mod proof;
 mod questions;
+mod reads_by_slot;
 mod repeated;
 mod runs;
 mod saturate;

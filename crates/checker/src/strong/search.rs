@@ -224,7 +224,8 @@ impl<'a> Search<'a> {
         let settled = self.versions.settled[key.index()];
         if !settled && self.looked_at[key.index()] != self.refinements {
             self.looked_at[key.index()] = self.refinements;
-            self.witness.check(key, positions, &mut self.wrong);
+            let reads_of = |slot| self.versions.reads_of(slot).iter().copied();
+            self.witness.check(key, positions, reads_of, &mut self.wrong);
         }
     }
 
@@ -267,7 +268,10 @@ impl<'a> Search<'a> {
         let turned = Pair { first: named.second, second: named.first };
         for (pair, edges) in [(named, &mut yes), (turned, &mut no)] {
             edges.clear();
-            pair.each_edge(self.model, self.versions, |from, to| edges.push(Edge::new(from, to)));
+            let reads = self.versions.reads_of(pair.first).iter().copied();
+            pair.each_edge(self.model, self.versions, reads, |from, to| {
+                edges.push(Edge::new(from, to));
+            });
         }
         let phase = if named == pair { Phase::Yes } else { Phase::No };
         let choice = solver.choice(&yes, &no, phase);

@@ -9,8 +9,9 @@
 
 use super::graph::Graph;
 use super::model::{Event, Events, Model, Node};
+use super::reads_by_slot::SomeReads;
 use super::saturate::positions;
-use super::versions::Versions;
+use super::versions::{Slot, Versions};
 use super::witness::{Pair, Witness, suspects};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, ReadId, Time};
@@ -52,15 +53,17 @@ impl<'a> Timed<'a> {
             if wrong.is_empty() {
                 return Some(order);
             }
+            let reads = self.versions.reads_of_some(wrong.slots());
             // Several readers may have missed the same version.
-            let mut pairs: Vec<Pair> = wrong.pairs.iter().map(|&it| self.likelier(it)).collect();
+            let mut pairs: Vec<Pair> =
+                wrong.pairs.iter().map(|&it| self.likelier(it, &reads)).collect();
             pairs.sort_unstable();
             pairs.dedup();
             for pair in pairs {
                 if !repaired.insert(pair) {
                     return None;
                 }
-                self.repair(pair);
+                self.repair(pair, &reads);
             }
             for (from, to) in wrong.initial {
                 self.repairs.entry(to).or_default().push(from);
@@ -78,8 +81,10 @@ impl<'a> Timed<'a> {
         let mut wrong = Wrong::default();
         wrong.pairs.extend(suspects.pairs.iter().map(|it| it.1));
         let mut witness = Witness::new(model, versions);
+        let slots = suspects.keys.iter().flat_map(|&key| versions.slots_of(key));
+        let reads = versions.reads_of_some(slots);
         for key in suspects.keys {
-            witness.check(key, &positions, &mut wrong.pairs);
+            witness.check(key, &positions, |slot| reads.of(slot), &mut wrong.pairs);
         }
         let position = |node: Node| positions[node as usize];
         let reader = |read: ReadId| model.begin(versions.reader(read));
@@ -105,12 +110,12 @@ impl<'a> Timed<'a> {
 
     /// The pair the other way round, if a reader of its first version began only after
     /// the second had been installed.
-    fn likelier(&self, pair: Pair) -> Pair {
+    fn likelier(&self, pair: Pair, reads: &SomeReads) -> Pair {
         let Pair { first, second } = pair;
         let history = self.versions.history;
         let replacer = self.versions.writer(second);
         let installed = history.txn_times(replacer).commit.completed;
-        let later = self.versions.reads_of(first).iter().any(|&read| {
+        let later = reads.of(first).any(|read| {
             let reader = self.versions.reader(read);
             reader != replacer && history.txn_times(reader).begin.invoked > installed
         });
@@ -118,9 +123,10 @@ impl<'a> Timed<'a> {
     }
 
     /// Adds what it means that the first of the pair comes first.
-    fn repair(&mut self, pair: Pair) {
+    fn repair(&mut self, pair: Pair, reads: &SomeReads) {
         let repairs = &mut self.repairs;
-        pair.each_edge(self.graph.model, self.versions, |from, to| {
+        let reads = reads.of(pair.first);
+        pair.each_edge(self.graph.model, self.versions, reads, |from, to| {
             repairs.entry(to).or_default().push(from);
         });
     }
@@ -171,6 +177,11 @@ struct Wrong {
 }
 
 impl Wrong {
+    /// The versions in question.
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.pairs.iter().flat_map(|pair| [pair.first, pair.second])
+    }
+
     fn is_empty(&self) -> bool {
         self.pairs.is_empty() && self.initial.is_empty()
     }

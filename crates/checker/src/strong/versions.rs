@@ -10,12 +10,14 @@
 
 use super::conditions::Conditions;
 use super::model::{Model, Protected};
+use super::reads_by_slot::{ReadsBySlot, SomeReads};
 use super::sources::{ReadModifyWrites, Sources};
 use hashbrown::HashSet;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, prefetch,
 };
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A version, as its place among the writers of all keys.
 pub(super) type Slot = u32;
@@ -62,17 +64,17 @@ pub(super) struct Versions<'a> {
     pub(super) seen: Vec<Slot>,
     /// Per external read, its transaction.
     pub(super) readers: Vec<TxnId>,
-    /// Per slot, where its reads start in `slot_reads`.
-    slot_starts: Vec<u32>,
-    slot_reads: Vec<ReadId>,
+    /// Most histories that are explained by the first order never ask for them, so they are
+    /// grouped when somebody does.
+    reads: OnceLock<ReadsBySlot>,
     /// Protected reads of initial versions, by key.
     initial_reads: Vec<(KeyId, ReadId)>,
-    /// Per slot, a slot known to follow it: [`NO_SLOT`] if none.
+    /// Per slot, a slot known to follow it: [`NO_SLOT`] if none. Empty if there are no links.
     next: Vec<Slot>,
     /// Links beyond the one in `next`, sorted by their earlier end.
     pub(super) more_links: Vec<Link>,
-    /// Per slot, whether a link leads to it.
-    pub(super) followed: Vec<bool>,
+    /// Per slot, whether a link leads to it; empty if there are no links.
+    followed: Vec<bool>,
     /// Per slot, whether some of `more_links` start there; empty if there are none.
     has_more: Vec<bool>,
     /// The step that shows the link in `next`, or [`BY_READ`]; empty if there are no
@@ -99,19 +101,17 @@ impl<'a> Versions<'a> {
         model: &Model,
         sources: Sources,
     ) -> Self {
-        let slots = index.writers().len();
         let mut versions = Versions {
             history,
             index,
             written_slots: written_slots(history, index),
             seen: vec![NO_SLOT; index.read_count()],
             readers: vec![TxnId(0); index.read_count()],
-            slot_starts: Vec::new(),
-            slot_reads: Vec::new(),
+            reads: OnceLock::new(),
             initial_reads: Vec::new(),
-            next: vec![NO_SLOT; slots],
+            next: Vec::new(),
             more_links: Vec::new(),
-            followed: vec![false; slots],
+            followed: Vec::new(),
             has_more: Vec::new(),
             next_steps: Vec::new(),
             divergences: Vec::new(),
@@ -122,7 +122,7 @@ impl<'a> Versions<'a> {
             conditions: Conditions::default(),
         };
         versions.find_seen(model);
-        versions.group_reads();
+        versions.find_initial_reads();
         versions.find_links(model, sources);
         versions.find_settled();
         versions
@@ -135,13 +135,8 @@ impl<'a> Versions<'a> {
             let reader = self.reader(read);
             !left_out.contains(&reader) || self.index.writes(reader, self.index.read(read).key)
         };
-        let mut slot_starts = Vec::with_capacity(self.slot_starts.len());
-        let mut slot_reads = Vec::with_capacity(self.slot_reads.len());
-        for slot in 0..self.next.len() as Slot {
-            slot_starts.push(slot_reads.len() as u32);
-            slot_reads.extend(self.reads_of(slot).iter().copied().filter(|&read| is_kept(read)));
-        }
-        slot_starts.push(slot_reads.len() as u32);
+        let kept = |slot| self.reads_of(slot).iter().copied().filter(|&read| is_kept(read));
+        let reads = ReadsBySlot::of_slots((0..self.slot_count() as Slot).map(kept));
         let initial_reads = self.initial_reads.iter().copied().filter(|it| is_kept(it.1));
         Versions {
             history: self.history,
@@ -149,8 +144,7 @@ impl<'a> Versions<'a> {
             written_slots: self.written_slots.clone(),
             seen: self.seen.clone(),
             readers: self.readers.clone(),
-            slot_starts,
-            slot_reads,
+            reads: OnceLock::from(reads),
             initial_reads: initial_reads.collect(),
             next: self.next.clone(),
             more_links: self.more_links.clone(),
@@ -224,8 +218,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    fn group_reads(&mut self) {
-        (self.slot_starts, self.slot_reads) = grouped(&self.seen, self.next.len());
+    fn find_initial_reads(&mut self) {
         let reads = (0..).map(ReadId).zip(&self.seen);
         let initial = reads.filter(|(_, seen)| **seen == INITIAL_SLOT);
         self.initial_reads = initial.map(|(read, _)| (self.index.read(read).key, read)).collect();
@@ -246,10 +239,10 @@ impl<'a> Versions<'a> {
         self.linked = vec![false; self.history.key_count()];
         for key in self.history.keys() {
             let mut slots = self.slots_of(key);
-            self.linked[key.index()] = slots.any(|slot| self.next[slot as usize] != NO_SLOT);
+            self.linked[key.index()] = slots.any(|slot| self.next(slot) != NO_SLOT);
         }
         if !self.more_links.is_empty() {
-            self.has_more = vec![false; self.next.len()];
+            self.has_more = vec![false; self.slot_count()];
             for link in &self.more_links {
                 self.has_more[link.before as usize] = true;
             }
@@ -260,7 +253,7 @@ impl<'a> Versions<'a> {
     fn find_steps(&mut self, sources: Sources) {
         let steps = self.index.steps();
         if !steps.is_empty() {
-            self.next_steps = vec![BY_READ; self.next.len()];
+            self.next_steps = vec![BY_READ; self.slot_count()];
         }
         // One step often begins where the last one ended.
         let mut last = None;
@@ -277,8 +270,29 @@ impl<'a> Versions<'a> {
         }
     }
 
+    /// A slot known to follow a slot, or [`NO_SLOT`].
+    #[inline]
+    fn next(&self, slot: Slot) -> Slot {
+        self.next.get(slot as usize).copied().unwrap_or(NO_SLOT)
+    }
+
+    /// Whether a link leads to a slot.
+    #[inline]
+    pub(super) fn is_followed(&self, slot: Slot) -> bool {
+        self.followed.get(slot as usize).is_some_and(|&followed| followed)
+    }
+
+    /// How many slots there are.
+    fn slot_count(&self) -> usize {
+        self.index.writers().len()
+    }
+
     /// Notes that one slot is known to follow another.
     pub(super) fn link(&mut self, link: Link) {
+        if self.next.is_empty() {
+            self.next = vec![NO_SLOT; self.slot_count()];
+            self.followed = vec![false; self.slot_count()];
+        }
         let next = &mut self.next[link.before as usize];
         if *next == link.after {
             return;
@@ -296,7 +310,7 @@ impl<'a> Versions<'a> {
 
     /// The read that shows the link in `next`, if a read shows it.
     pub(super) fn read_link(&self, slot: Slot) -> Option<ShownBy> {
-        let next = self.next[slot as usize];
+        let next = self.next(slot);
         if next == NO_SLOT {
             return None;
         }
@@ -318,9 +332,9 @@ impl<'a> Versions<'a> {
 
     /// Links from a slot.
     pub(super) fn links(&self, slot: Slot) -> impl Iterator<Item = Link> {
-        let first = (self.next[slot as usize] != NO_SLOT).then(|| Link {
+        let first = (self.next(slot) != NO_SLOT).then(|| Link {
             before: slot,
-            after: self.next[slot as usize],
+            after: self.next(slot),
             shown_by: match self.next_steps.get(slot as usize) {
                 Some(&step) if step != BY_READ => ShownBy::Step(step),
                 _ => self.read_link(slot).expect("a read, where no step shows the link"),
@@ -332,7 +346,7 @@ impl<'a> Versions<'a> {
     /// Slots known to follow a slot.
     #[inline]
     pub(super) fn following(&self, slot: Slot) -> impl Iterator<Item = Slot> {
-        let next = self.next[slot as usize];
+        let next = self.next(slot);
         let more = self.further_links(slot).iter().map(|link| link.after);
         (next != NO_SLOT).then_some(next).into_iter().chain(more)
     }
@@ -349,7 +363,7 @@ impl<'a> Versions<'a> {
     /// Calls back with the slots known to follow a slot.
     #[inline]
     pub(super) fn each_following(&self, slot: Slot, mut call: impl FnMut(Slot)) {
-        let next = self.next[slot as usize];
+        let next = self.next(slot);
         if next == NO_SLOT {
             return;
         }
@@ -376,10 +390,10 @@ impl<'a> Versions<'a> {
             if slots.len() < 2 {
                 continue;
             }
-            let linked = slots.clone().filter(|&slot| self.followed[slot as usize]).count();
+            let linked = slots.clone().filter(|&slot| self.is_followed(slot)).count();
             self.settled[key.index()] = linked + 1 == slots.len()
                 && slots.clone().all(|slot| self.further_links(slot).is_empty())
-                && slots.clone().filter(|&slot| self.next[slot as usize] == NO_SLOT).count() == 1;
+                && slots.clone().filter(|&slot| self.next(slot) == NO_SLOT).count() == 1;
         }
     }
 
@@ -414,8 +428,12 @@ impl<'a> Versions<'a> {
     /// The protected reads of a version, in the order of their readers.
     #[inline]
     pub(super) fn reads_of(&self, slot: Slot) -> &[ReadId] {
-        let range = self.slot_starts[slot as usize]..self.slot_starts[slot as usize + 1];
-        &self.slot_reads[range.start as usize..range.end as usize]
+        self.reads.get_or_init(|| ReadsBySlot::new(&self.seen, self.slot_count())).of(slot)
+    }
+
+    /// The protected reads of some versions, without grouping those of all.
+    pub(super) fn reads_of_some(&self, slots: impl Iterator<Item = Slot>) -> SomeReads {
+        SomeReads::new(&self.seen, slots)
     }
 
     /// The protected reads of initial versions, key by key.
@@ -448,7 +466,7 @@ impl<'a> Versions<'a> {
     #[inline]
     pub(super) fn steps_from(&self, slot: Slot) -> impl Iterator<Item = (u32, Slot)> {
         let step = self.next_steps.get(slot as usize).copied().unwrap_or(BY_READ);
-        let first = (step != BY_READ).then(|| (step, self.next[slot as usize]));
+        let first = (step != BY_READ).then(|| (step, self.next(slot)));
         let more = self.further_links(slot).iter().filter_map(|link| match link.shown_by {
             ShownBy::Step(step) => Some((step, link.after)),
             ShownBy::Read(_) => None,
@@ -463,59 +481,13 @@ impl<'a> Versions<'a> {
 
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
-        4 * (self.seen.len() + self.readers.len() + self.slot_starts.len() + self.slot_reads.len())
+        self.reads.get().map_or(0, ReadsBySlot::memory)
+            + 4 * (self.seen.len() + self.readers.len())
             + 4 * (self.written_slots.len() + self.next.len() + self.next_steps.len())
             + self.followed.len()
             + self.has_more.len()
             + 10 * self.settled.len()
     }
-}
-
-/// So many slots have their counters in a cache.
-const SLOTS_PER_BLOCK: usize = 1 << 16;
-
-/// Per slot where its reads start, and one more, and the reads in the order of their slots
-/// and ids: `seen` is what each read saw.
-///
-/// Many slots are taken block by block, so that neither counters nor places are far apart.
-fn grouped(seen: &[Slot], slots: usize) -> (Vec<u32>, Vec<ReadId>) {
-    let of_slots = || seen.iter().zip(0..).filter(|(slot, _)| **slot < INITIAL_SLOT);
-    let block_of = |slot: Slot| slot as usize / SLOTS_PER_BLOCK;
-    let mut ends = vec![0usize; slots.div_ceil(SLOTS_PER_BLOCK)];
-    of_slots().for_each(|(&slot, _)| ends[block_of(slot)] += 1);
-    let mut total = 0;
-    for end in &mut ends {
-        total += std::mem::replace(end, total);
-    }
-    let mut pairs = vec![(0, ReadId(0)); total];
-    of_slots().for_each(|(&slot, read)| {
-        let place = &mut ends[block_of(slot)];
-        pairs[*place] = (slot, ReadId(read));
-        *place += 1;
-    });
-    let mut starts = Vec::with_capacity(slots + 1);
-    let mut reads = vec![ReadId(0); total];
-    let mut at = vec![0u32; SLOTS_PER_BLOCK.min(slots)];
-    let mut begin = 0;
-    for (block, &end) in ends.iter().enumerate() {
-        let first = block * SLOTS_PER_BLOCK;
-        let at = &mut at[..SLOTS_PER_BLOCK.min(slots - first)];
-        at.fill(0);
-        pairs[begin..end].iter().for_each(|&(slot, _)| at[slot as usize - first] += 1);
-        let mut start = begin as u32;
-        for count in &mut *at {
-            starts.push(start);
-            start += std::mem::replace(count, start);
-        }
-        for &(slot, read) in &pairs[begin..end] {
-            let place = &mut at[slot as usize - first];
-            reads[*place as usize] = read;
-            *place += 1;
-        }
-        begin = end;
-    }
-    starts.push(total as u32);
-    (starts, reads)
 }
 
 /// Slots of a key lie in the order of their writers' ids.
@@ -531,38 +503,4 @@ fn written_slots(history: &History, index: &Index) -> Vec<Slot> {
         }
     }
     slots
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_are_grouped_by_slot_in_their_order_over_many_blocks() {
-        let slots = 2 * SLOTS_PER_BLOCK + 3;
-        let seen: Vec<Slot> = (0..4 * slots as u32)
-            .map(|read| match read % 5 {
-                3 => NO_SLOT,
-                4 => INITIAL_SLOT,
-                _ => read.wrapping_mul(2_654_435_761) % (slots as u32 - 1),
-            })
-            .collect();
-        let (starts, reads) = grouped(&seen, slots);
-        let mut expected: Vec<(Slot, ReadId)> =
-            (0..).map(ReadId).zip(&seen).map(|(read, &slot)| (slot, read)).collect();
-        expected.retain(|(slot, _)| *slot < INITIAL_SLOT);
-        expected.sort_unstable();
-        let found = (0..slots).flat_map(|slot| {
-            let range = starts[slot] as usize..starts[slot + 1] as usize;
-            reads[range].iter().map(move |&read| (slot as Slot, read))
-        });
-        assert!(found.eq(expected), "reads of other slots or in another order");
-        assert_eq!((starts.len(), starts[slots] as usize), (slots + 1, reads.len()));
-    }
-
-    #[test]
-    fn nothing_read_is_no_group() {
-        assert_eq!(grouped(&[], 0), (vec![0], vec![]));
-        assert_eq!(grouped(&[NO_SLOT, INITIAL_SLOT], 2), (vec![0, 0, 0], vec![]));
-    }
 }

@@ -21,16 +21,17 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Calls `add` with every edge that follows if the first version comes first: its
-    /// writer precedes the other, and so does who read it.
+    /// writer precedes the other, and so does who read it, which is given.
     pub(super) fn each_edge(
         self,
         model: &Model,
         versions: &Versions<'_>,
+        reads: impl Iterator<Item = ReadId>,
         mut add: impl FnMut(Node, Node),
     ) {
         let (earlier, later) = (versions.writer(self.first), versions.writer(self.second));
         add(model.commit(earlier), model.next_writer(later));
-        for &read in versions.reads_of(self.first) {
+        for read in reads {
             let reader = versions.reader(read);
             if reader != later {
                 add(model.begin(reader), model.commit(later));
@@ -55,8 +56,14 @@ impl<'a> Witness<'a> {
         Witness { model, versions, sorted: Vec::new() }
     }
 
-    /// Adds the pairs of one key that contradict the positions.
-    pub(super) fn check(&mut self, key: KeyId, positions: &[u32], found: &mut Vec<Pair>) {
+    /// Adds the pairs of one key that contradict the positions, given the reads of its versions.
+    pub(super) fn check<R: Iterator<Item = ReadId>>(
+        &mut self,
+        key: KeyId,
+        positions: &[u32],
+        reads_of: impl Fn(Slot) -> R,
+        found: &mut Vec<Pair>,
+    ) {
         let (model, versions) = (self.model, self.versions);
         let commit = |slot: Slot| positions[model.commit(versions.writer(slot)) as usize];
         let begin = |slot: Slot| positions[model.begin(versions.writer(slot)) as usize];
@@ -70,7 +77,7 @@ impl<'a> Witness<'a> {
             if apart && begin(later[0]) < commit(first) {
                 found.push(Pair { first, second: later[0] });
             }
-            for &read in versions.reads_of(first) {
+            for read in reads_of(first) {
                 let reader = versions.reader(read);
                 let at = positions[model.begin(reader) as usize];
                 let missed = later.iter().take(BETWEEN_MAX).take_while(|&&slot| commit(slot) < at);

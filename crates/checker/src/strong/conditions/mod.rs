@@ -324,7 +324,7 @@ impl Finder<'_, '_> {
     /// A reader that saw the initial version of a key whose order is open.
     fn missed_all(&mut self, reading: &Reading<'_>, key: KeyId) {
         let versions = self.versions;
-        let heads = versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize]);
+        let heads = versions.slots_of(key).filter(|&slot| !versions.is_followed(slot));
         for writer in heads.map(|slot| versions.writer(slot)) {
             self.edge(reading, key, writer, Change::Missed);
         }

@@ -189,7 +189,7 @@ impl Chain {
         let range = versions.slots_of(key);
         let mut chain = Chain { slots: vec![INITIAL_SLOT], ..Chain::default() };
         chain.places = vec![0; range.len()];
-        let mut next = range.clone().find(|&slot| !versions.followed[slot as usize]);
+        let mut next = range.clone().find(|&slot| !versions.is_followed(slot));
         while let Some(slot) = next {
             chain.places[(slot - range.start) as usize] = chain.slots.len() as u32;
             chain.slots.push(slot);

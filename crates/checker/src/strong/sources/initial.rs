@@ -80,7 +80,7 @@ impl<'a> Initial<'a> {
     /// Versions that are not known to follow another.
     fn heads(&self, key: KeyId) -> impl Iterator<Item = Slot> {
         let versions = self.versions;
-        versions.slots_of(key).filter(|&slot| !versions.followed[slot as usize])
+        versions.slots_of(key).filter(|&slot| !versions.is_followed(slot))
     }
 
     /// The first version's writer comes before all others, and readers of the initial
