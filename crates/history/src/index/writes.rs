@@ -45,12 +45,12 @@ impl Deref for Found<'_> {
 
 impl Writes {
     pub(super) fn new(history: &History) -> Writes {
-        let by_key = OnceLock::new();
         let form = UniqueWrites::new(history).map_or(Form::ByKey, Form::Unique);
-        if matches!(form, Form::ByKey) {
-            by_key.get_or_init(|| Versions::new(history));
+        let writes = Writes { form, by_key: OnceLock::new() };
+        if !writes.are_unique() {
+            writes.by_key(history);
         }
-        Writes { form, by_key }
+        writes
     }
 
     /// The writes by value, if no value is written twice and they were not forgotten.
@@ -69,12 +69,9 @@ impl Writes {
 
     /// The writes by key, sorted by value.
     pub(super) fn by_key(&self, history: &History) -> &Versions {
-        self.by_key.get_or_init(|| match &self.form {
-            Form::Unique(unique) => unique.by_key(),
-            Form::WasUnique => {
-                UniqueWrites::new(history).expect("the same history has the same values").by_key()
-            }
-            Form::ByKey => unreachable!("they are there from the start"),
+        self.by_key.get_or_init(|| match self.unique() {
+            Some(unique) => unique.by_key(),
+            None => Versions::new(history),
         })
     }
 
