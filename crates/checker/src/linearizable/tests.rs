@@ -112,6 +112,27 @@ fn calls(calls: &[(usize, u64, u64, &str, String, &str)]) -> String {
     text
 }
 
+/// All orders of what was appended were tried, up to a limit of memory.
+#[test]
+fn appends_that_nobody_saw_are_not_searched() {
+    let append =
+        |client: usize| (client, client as u64, 100, "append", format!("{client};"), "committed");
+    let mut all: Vec<_> = (0..24).map(append).collect();
+    assert!(!with(&calls(&all), Reading::default()).contains(':'));
+    // Somebody saw the first two before the others, and nobody anything later.
+    all.push((30, 50, 60, "get", "1;0;".into(), "committed"));
+    let order = with(&calls(&all), Reading::default());
+    assert!(order.starts_with("C1 C0 C30 "), "{order}");
+    // One that saw all of them leaves one order, and another one none.
+    let appended: Vec<String> = (0..24).rev().map(|client| format!("{client};")).collect();
+    let seen = appended.concat();
+    all[24] = (30, 101, 102, "get", seen.clone(), "committed");
+    let order = with(&calls(&all), Reading::default());
+    assert!(order.starts_with("C23 C22 C21 ") && order.ends_with(" C0 C30"), "{order}");
+    all.push((31, 103, 104, "get", format!("{seen}0;"), "committed"));
+    assert_eq!(with(&calls(&all), Reading::default()), "unexplained-operation: C31");
+}
+
 /// What no certain call had left was taken for a value that nobody wrote.
 #[test]
 fn an_append_of_unknown_outcome_may_be_what_a_read_saw() {
