@@ -33,7 +33,7 @@ mod weak;
 
 pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Seen, Way,
-    found_by_reading, impossible_aggregates,
+    found_by_reading,
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
