@@ -39,3 +39,85 @@ fn no_order_of_all_hides_a_row() {
     let removed = format!("{hidden}D: d(1)\n");
     assert_eq!(verdict(&removed, "violated prefix", "orders 0 1"), explained);
 }
+
+/// Whether it is accepted that the last of five operations, an aggregate, has an impossible result.
+fn is_impossible(level: &str, last: &str) -> bool {
+    let others = "A: w(1,1)\nB: w(1,3)\nC: w(2,10) unknown\nD: w(3,100) aborted\n";
+    let history = format!("{others}{last}\n");
+    verdict(&history, &format!("violated {level}"), "reading result-set-mismatch 0 4").is_ok()
+}
+
+/// The order of versions is not known, and need not be: row 1 has the value 1, 3 or none, row 2
+/// has 10 or none, row 3 none.
+#[test]
+fn no_choice_of_versions_gives_a_result() {
+    let impossible = [
+        "count all -> 3",
+        "count all -> -1",
+        "count all -> nil",
+        "count value 1..3 -> 2",
+        "sum all -> 0",
+        "sum all -> 2",
+        "sum all -> 4",
+        "sum all -> 14",
+        "sum all -> 113",
+        "sum all -> \"many\"",
+        "sum value 1..1 -> 3",
+        "sum all -> 13; 1=1",
+        "max all -> 2",
+        "max all -> 100",
+        "max value 1..3 -> 10",
+        "min all -> 0",
+        "min all -> 11",
+        "min all -> 1; 1=3",
+    ];
+    for aggregate in impossible {
+        assert!(is_impossible("prefix", &format!("E: p({aggregate})")), "{aggregate}");
+    }
+    let possible = [
+        "count all -> 0",
+        "count all -> 2",
+        "sum all -> nil",
+        "sum all -> 1",
+        "sum all -> 13",
+        "sum all -> 11; 1=1",
+        "sum all -> ?",
+        "max all -> nil",
+        "max all -> 1",
+        "max all -> 10",
+        "min all -> 3",
+        "min all -> 10",
+        "sum where \"f(value)\" -> 2",
+    ];
+    for aggregate in possible {
+        assert!(!is_impossible("prefix", &format!("E: p({aggregate})")), "{aggregate}");
+    }
+}
+
+#[test]
+fn an_impossible_result_takes_all_rows_and_refutes_what_asks_for_it() {
+    assert!(is_impossible("serializable", "E: p(sum all -> 2)"));
+    for level in ["repeatable-read", "parallel-snapshot-isolation", "causal"] {
+        assert!(!is_impossible(level, "E: p(sum all -> 2)"), "{level}");
+    }
+    // It is open whether the reader counts.
+    assert!(!is_impossible("prefix", "E: p(sum all -> 2) unknown"));
+    // What a list adds is not told.
+    assert!(!is_impossible("prefix", "E: p(sum all -> 2)\nF: a(4,1)"));
+    // A row that always has a value.
+    assert!(!is_impossible("prefix", "E: p(sum all -> nil)"));
+    assert!(is_impossible("prefix", "E: p(sum all -> nil)\ninit 4=2"));
+    assert!(is_impossible("prefix", "E: p(min all -> 3)\ninit 4=2"));
+    assert!(!is_impossible("prefix", "E: p(max all -> 3)\ninit 4=2"));
+    assert!(!is_impossible("prefix", "E: p(sum all -> 2)\ninit 4=2"));
+}
+
+#[test]
+fn own_versions_are_what_they_are() {
+    let is_impossible = |result: &str| {
+        let history = format!("A: w(1,1)\nB: w(2,10)\nC: w(1,7) p(sum all -> {result}) w(2,20)\n");
+        verdict(&history, "violated prefix", "reading result-set-mismatch 0 3").is_ok()
+    };
+    assert!(is_impossible("1") && is_impossible("11") && is_impossible("27"));
+    assert!(!is_impossible("7") && !is_impossible("17"));
+}

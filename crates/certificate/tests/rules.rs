@@ -272,6 +272,12 @@ fn readings_name_their_operations() {
         "reading result-set-mismatch 0 1 0",
         &[],
     );
+    check(
+        "A: w(x,1)\nB: w(x,2)\nC: p(sum all -> 3)\n",
+        "violated prefix",
+        "reading result-set-mismatch 0 2",
+        &[],
+    );
 }
 
 #[test]

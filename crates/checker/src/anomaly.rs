@@ -5,10 +5,9 @@
 
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason};
-use hashbrown::HashSet;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
-    PredicateRow, ReadId, Share, TxnId, Version, VersionConflict,
+    PredicateRow, ReadId, TxnId, Version, VersionConflict,
 };
 
 /// Something that a level forbids.
@@ -471,47 +470,6 @@ fn result_set_mismatches(history: &History, index: &Index, anomalies: &mut Vec<A
             }
         }
     }
-}
-
-/// Aggregates with a result that no state of the rows gives, whichever versions there are. What
-/// is dear is left out: this is for small histories, all orders of which were tried.
-pub fn impossible_aggregates(history: &History, index: &Index) -> Vec<Anomaly> {
-    let counted = history.txns().filter(|&txn| index.is_counted(txn));
-    let by_condition = counted
-        .flat_map(|txn| history.ops_of(txn))
-        .filter(|&op| !history.op(op).kind.has_key() && is_impossible(history, index, op));
-    let key = history.keys().next();
-    let kind = AnomalyKind::ResultSetMismatch;
-    by_condition.filter_map(|op| Some(of_operations(history, kind, key?, vec![op]))).collect()
-}
-
-/// Whether no choice of a version of each row gives the result of an aggregate.
-fn is_impossible(history: &History, index: &Index, op: OpId) -> bool {
-    const STATES_MAX: usize = 10_000;
-    let predicate = history.predicate(op);
-    let Some(aggregate) = predicate.aggregate else { return false };
-    let mut states: Vec<Vec<Share>> = vec![Vec::new()];
-    for key in history.keys() {
-        let writes = index.versions_of(history, key).iter().map(|version| Some(version.op()));
-        let all = writes.chain([None]).map(|write| history.share(predicate, key, write));
-        let Some(mut shares) = all.collect::<Option<Vec<Share>>>() else { return false };
-        let mut known = HashSet::new();
-        shares.retain(|&share| known.insert(share));
-        if states.len() * shares.len() > STATES_MAX {
-            return false;
-        }
-        let extended = |state: &Vec<Share>| {
-            let state = state.clone();
-            shares.clone().into_iter().map(move |share| {
-                let mut longer = state.clone();
-                longer.push(share);
-                longer
-            })
-        };
-        states = states.iter().flat_map(extended).collect();
-    }
-    let values = history.values();
-    states.iter().all(|state| aggregate.agrees(values, state.iter().copied()) == Some(false))
 }
 
 /// Whether a row fits its condition worse than the reader says, if it is the version

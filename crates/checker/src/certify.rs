@@ -54,6 +54,10 @@ impl Check<'_> {
             let shown = match verdict {
                 Verdict::Unknown(_) => continue,
                 Verdict::Satisfied(satisfied) => self.witness(level, &satisfied),
+                // Calls are no reads and writes that an anomaly could be shown by.
+                Verdict::Violated(violated) if has_calls => (self
+                    .all_orders(&verifier, level, &violated))
+                .ok_or("it was decided by trying all orders".into()),
                 Verdict::Violated(violated) => (self.refutation(level, &violated))
                     .or_else(|why| self.all_orders(&verifier, level, &violated).ok_or(why))
                     .or_else(|why| self.all_cases(level, &violated).ok_or(why))

@@ -8,6 +8,7 @@
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::choices::{self, Effort};
 use crate::given;
+use crate::implied;
 use crate::level::Level;
 use crate::linearizable;
 use crate::readings::Readings;
@@ -97,7 +98,7 @@ pub struct Check<'a> {
     /// Levels that wait for the verdict of another.
     deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
-    is_one_way: bool,
+    pub(crate) is_one_way: bool,
     /// The history without session order and times that were switched off; made when it is
     /// asked for.
     reduced: OnceLock<History>,
@@ -174,11 +175,6 @@ impl<'a> Check<'a> {
     pub(crate) fn in_one_way(&mut self) -> &mut Self {
         self.is_one_way = true;
         self
-    }
-
-    /// Whether it was.
-    pub(crate) fn is_one_way(&self) -> bool {
-        self.is_one_way
     }
 
     /// Decides a level in every way that the history can be understood, if there are
@@ -318,33 +314,20 @@ impl<'a> Check<'a> {
         }
     }
 
+    fn known(&self) -> impl Iterator<Item = (Level, &Verdict)> {
+        self.verdicts.iter().map(|known| (known.0, &known.1))
+    }
+
     fn satisfied_stronger(&self, level: Level) -> Option<Verdict> {
-        let stronger = level.stronger_than();
-        let implied = self.verdicts.iter().find(|(known, verdict)| {
-            stronger.contains(known) && matches!(verdict, Verdict::Satisfied(_))
-        });
-        implied.map(|&(stronger, _)| Verdict::Satisfied(Satisfied::Implied(stronger)))
+        implied::satisfied_stronger(level, self.known())
     }
 
     fn violated_weaker(&self, level: Level) -> Option<Verdict> {
-        let weaker = level.weaker_than();
-        let mut known: Vec<&(Level, Verdict)> = self
-            .verdicts
-            .iter()
-            .filter(|known| weaker.contains(&known.0))
-            .filter(|known| matches!(known.1, Verdict::Violated(_)))
-            .collect();
-        // One that shows how is worth more than a weaker one that does not.
-        known.sort_unstable_by_key(|known| (!tells(&known.1), known.0));
-        known.first().map(|(weakest, verdict)| {
-            let Verdict::Violated(violated) = verdict else { unreachable!("filtered above") };
-            let settled_by = violated.settled_by.or(Some(*weakest));
-            let mut anomalies = violated.anomalies.clone();
-            // Found by reading, and allowed at the weaker level.
-            let own = self.found.iter().filter(|it| refutes(it, level) && !refutes(it, *weakest));
-            anomalies.extend(own.cloned());
-            Verdict::Violated(Violated { anomalies, settled_by, proof: violated.proof.clone() })
-        })
+        let (weakest, mut violated) = implied::violated_weaker(level, self.known())?;
+        // Found by reading, and allowed at the weaker level.
+        let own = self.found.iter().filter(|it| refutes(it, level) && !refutes(it, weakest));
+        violated.anomalies.extend(own.cloned());
+        Some(Verdict::Violated(violated))
     }
 
     /// Without conditions, what a search found against serializability it finds against

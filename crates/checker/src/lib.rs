@@ -16,6 +16,7 @@ pub mod elle;
 mod explain;
 mod forbidden;
 mod given;
+mod implied;
 mod level;
 pub mod linearizable;
 pub mod lint;
@@ -32,12 +33,13 @@ mod weak;
 
 pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Seen, Way,
-    found_by_reading, impossible_aggregates,
+    found_by_reading,
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
 pub use explain::{Explanation, Progress, explain, in_depth, shrink};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
+pub use implied::implied;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

@@ -36,7 +36,7 @@ impl Check<'_> {
     /// What a violation that was found without such writers means for the level: it stands if the
     /// verifier accepts its proof, which leaves open who counts, or if no way helps.
     pub(crate) fn whoever_counts(&mut self, level: Level, violated: Violated) -> Verdict {
-        if self.is_one_way() || !self.has_open_outcomes() {
+        if self.is_one_way || !self.has_open_outcomes() {
             return Verdict::Violated(violated);
         }
         let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);

@@ -3,7 +3,7 @@
 //! The thread that waits cannot ask the one that works, so whatever is found is left here.
 
 use crate::limits::Reached;
-use isolde::{Level, Satisfied, Unknown, Verdict, Violated};
+use isolde::{Level, Satisfied, Unknown, Verdict, implied};
 use isolde_history::{History, HistoryBuilder, Index};
 use isolde_report::{Decided, Report, Size};
 use std::sync::{Mutex, OnceLock};
@@ -52,7 +52,8 @@ impl SoFar {
             let known = decided.iter().find(|known| known.0 == level).cloned();
             let known = known.filter(|known| !matches!(known.1, Verdict::Unknown(_)));
             let limit = || Verdict::Unknown(Unknown::Limit(reached.message().into()));
-            known.unwrap_or_else(|| (level, implied(level, &decided).unwrap_or_else(limit), 0.0))
+            let others = decided.iter().map(|(level, verdict, _)| (*level, verdict));
+            known.unwrap_or_else(|| (level, implied(level, others).unwrap_or_else(limit), 0.0))
         };
         levels.iter().map(verdict).collect()
     }
@@ -77,21 +78,6 @@ impl SoFar {
     }
 }
 
-/// What other levels say about one that was not decided.
-fn implied(level: Level, decided: &[Decided]) -> Option<Verdict> {
-    let (weaker, stronger) = (level.weaker_than(), level.stronger_than());
-    decided.iter().find_map(|(other, verdict, _)| match verdict {
-        Verdict::Violated(violated) if weaker.contains(other) => {
-            let settled_by = violated.settled_by.or(Some(*other));
-            Some(Verdict::Violated(Violated { settled_by, ..Violated::by(Vec::new()) }))
-        }
-        Verdict::Satisfied(_) if stronger.contains(other) => {
-            Some(Verdict::Satisfied(Satisfied::Implied(*other)))
-        }
-        _ => None,
-    })
-}
-
 /// A verdict that needs no history to be told.
 fn without_evidence(verdict: &Verdict) -> Verdict {
     let mut verdict = match verdict {
@@ -109,6 +95,7 @@ fn without_evidence(verdict: &Verdict) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolde::Violated;
     use isolde_history::format::parse_text;
 
     #[test]

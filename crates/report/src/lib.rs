@@ -48,9 +48,7 @@ pub use terminal::{Detail, Which, to_explanations, to_text};
 
 use given::LeftOut;
 use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
-use isolde::{
-    Anomaly, Explanation, Level, Limits, Options, Verdict, Violated, impossible_aggregates,
-};
+use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
@@ -431,10 +429,6 @@ impl Explainer<'_> {
     /// The anomalies of a level, at most so many, the first of them as small as can be, and
     /// whether it is.
     fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
-        let told = if violated.anomalies.is_empty() { self.told_by_nothing(level) } else { vec![] };
-        if !told.is_empty() {
-            return (told, true);
-        }
         let (first, others) = match violated.anomalies.split_first() {
             Some((first, others)) => (Some(first), others),
             None => (None, [].as_slice()),
@@ -480,21 +474,6 @@ impl Explainer<'_> {
             Some(proof) => isolde::in_depth(whole, anomaly.clone(), proof),
             None => anomaly.clone(),
         }
-    }
-
-    /// What can be named of a violation that trying all orders showed.
-    fn told_by_nothing(&self, level: Level) -> Vec<AnomalyReport> {
-        let mut also: Vec<Level> = level.stronger_than();
-        also.push(level);
-        also.sort_unstable();
-        let weaker = level.weaker_than();
-        let found = impossible_aggregates(self.prose.history, self.prose.index);
-        let refuting = found.iter().filter(|anomaly| {
-            let refuted = anomaly.kind.refutes();
-            refuted.contains(&level) || refuted.iter().any(|it| weaker.contains(it))
-        });
-        let refuting = refuting.take(ANOMALIES_MAX);
-        refuting.map(|it| anomaly_report(self.prose, it, &names_of(&also))).collect()
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::argument;
 use crate::prose::safe;
 use crate::reasons::SharedReasons;
-use crate::scenario::Scenario;
 use crate::{
     AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, TimestampsReport,
 };
@@ -278,10 +277,11 @@ fn show(out: &mut String, anomaly: &AnomalyReport) {
     }
 }
 
-/// Every violation as a whole argument: for each level that is named as broken, or for all.
+/// Every violation as a whole argument: for each level that is named as broken, or for all. What
+/// several levels have in common is told once, and the others refer to it.
 pub fn to_explanations(report: &Report, which: Which) -> String {
     let mut out = String::new();
-    let mut shown: Vec<&Scenario> = Vec::new();
+    let mut shown: Vec<(&AnomalyReport, &str)> = Vec::new();
     for level in report.levels.iter().filter(|level| level.verdict == "violated") {
         let is_wanted = which == Which::All || report.weakest_violated.contains(&level.level);
         if !is_wanted {
@@ -291,18 +291,22 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
             let reason = level.reason.as_deref().unwrap_or("it is not known why");
             line(&mut out, format_args!("not {}: {reason}\n", level.level));
         }
-        for anomaly in &level.anomalies {
-            let scenario = &anomaly.scenario;
-            if shown.contains(&scenario) {
+        let wanted = if which == Which::Broken { 1 } else { level.anomalies.len() };
+        let mut referred = None;
+        let known = shown.len();
+        for anomaly in level.anomalies.iter().take(wanted) {
+            if let Some(same) = shown.iter().find(|other| is_same(other.0, anomaly)) {
+                referred = referred.or(Some(same.1));
                 continue;
             }
-            shown.push(scenario);
+            shown.push((anomaly, level.level));
+            let scenario = &anomaly.scenario;
             line(&mut out, format_args!("not {}: {}\n", level.level, argument::title(scenario)));
             out.push_str(&argument::indented(&argument::full(scenario), "  "));
             out.push('\n');
-            if which == Which::Broken {
-                break;
-            }
+        }
+        if let Some(same) = referred.filter(|_| shown.len() == known) {
+            line(&mut out, format_args!("not {}: shown by not {same}, above\n", level.level));
         }
     }
     if out.is_empty() {
@@ -323,6 +327,13 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
         line(&mut out, format_args!("{}: {nothing}", safe(&report.file)));
     }
     out
+}
+
+/// Whether two levels are violated by the same. What else it rules out may be told of one of them
+/// alone.
+fn is_same(one: &AnomalyReport, other: &AnomalyReport) -> bool {
+    (one.name, &one.transactions, &one.explanation)
+        == (other.name, &other.transactions, &other.explanation)
 }
 
 /// What to explain.

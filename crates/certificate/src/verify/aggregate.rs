@@ -1,10 +1,87 @@
-//! What the result of an aggregate allows one key to add to it.
+//! What the result of an aggregate allows keys to add to it.
 //!
 //! Each other key adds one of some shares, whichever. A count or sum lies between the least and
 //! the most that all of them can make together; a least or largest value is one that some key
 //! has, and no key has one beyond it.
 
 use isolde_history::{Aggregate, Datum, Function, History, Share, Value};
+use std::collections::{BTreeSet, HashSet};
+
+/// Of more different sums nothing is said, and of sums that take more additions.
+const SUMS_MAX: usize = 1 << 12;
+const ADDITIONS_MAX: usize = 1 << 22;
+
+/// Whether no choice of one share of each key gives the result. Where that is not known, no.
+pub(super) fn is_impossible(
+    history: &History,
+    aggregate: Aggregate,
+    choices: &[Vec<Share>],
+) -> bool {
+    if choices.iter().flatten().any(|&share| amount(history, share).is_none()) {
+        return false;
+    }
+    if choices.iter().any(Vec::is_empty) {
+        return true;
+    }
+    let result = match (history.datum(aggregate.result), aggregate.function) {
+        (Datum::Unknown, _) => return false,
+        (Datum::Int(result), _) => result,
+        (Datum::Nil, Function::Min | Function::Max | Function::Sum) => {
+            return choices.iter().any(|shares| !shares.contains(&Share::Nothing));
+        }
+        // No number of rows, and no value of one.
+        _ => return true,
+    };
+    let is_outside = is_sum(history, result, Share::Nothing, choices) == Some(false);
+    match aggregate.function {
+        Function::Count => is_outside,
+        Function::Sum => is_outside || is_no_sum(history, result, choices) == Some(true),
+        Function::Min => is_no_extreme(history, result, choices, |it| it >= result),
+        Function::Max => is_no_extreme(history, result, choices, |it| it <= result),
+    }
+}
+
+/// Whether a result is none of the sums that there can be; `None` if these are too many.
+fn is_no_sum(history: &History, result: i128, choices: &[Vec<Share>]) -> Option<bool> {
+    let mut left = ADDITIONS_MAX;
+    // Of no rows there is no sum, not even zero.
+    let mut sums: BTreeSet<Option<i128>> = BTreeSet::from([None]);
+    for shares in choices {
+        let distinct: HashSet<Share> = shares.iter().copied().collect();
+        left = left.checked_sub(distinct.len() * sums.len())?;
+        let mut longer = BTreeSet::new();
+        for share in distinct {
+            let number = amount(history, share)?;
+            for &sum in &sums {
+                let is_row = share != Share::Nothing;
+                longer.insert(if is_row {
+                    Some(sum.unwrap_or(0).checked_add(number)?)
+                } else {
+                    sum
+                });
+            }
+        }
+        sums = longer;
+        if sums.len() > SUMS_MAX {
+            return None;
+        }
+    }
+    Some(!sums.contains(&Some(result)))
+}
+
+/// Whether no key can have a value, or one has to have a value beyond it.
+fn is_no_extreme(
+    history: &History,
+    result: i128,
+    choices: &[Vec<Share>],
+    is_within: impl Fn(i128) -> bool,
+) -> bool {
+    let value = |share: &Share| amount(history, *share).filter(|_| *share != Share::Nothing);
+    let has_it = |share: &Share| value(share) == Some(result);
+    let stays_within = |share: &Share| value(share).is_none_or(&is_within);
+    !choices.iter().flatten().any(has_it)
+        || !choices.iter().all(|shares| shares.iter().any(stays_within))
+}
 
 /// Whether the result is possible if one key adds `share` and each other one of its own.
 pub(super) fn allows(

@@ -178,21 +178,21 @@ impl<'a> Looked<'a> {
             write.is_some_and(|write| self.history.txn_of(write) == self.txn)
         };
         let own_place = chain.iter().position(is_own).unwrap_or(chain.len());
-        let is_aggregate = self.predicate.aggregate.is_some();
         (0..if told.is_some() { chain.len() } else { own_place })
             .filter(|&place| told.is_none_or(|told| told == place))
-            .filter(|&place| {
-                let adds = shares[place] != Share::Nothing;
-                match self.listed {
-                    Listed::Value { value, matched } => {
-                        self.value(chain[place]) == value && adds == matched
-                    }
-                    Listed::Replaced => adds,
-                    Listed::Absent => is_aggregate || !adds,
-                    Listed::Untold => true,
-                }
-            })
+            .filter(|&place| self.is_as_listed(chain[place], shares[place]))
             .collect()
+    }
+
+    /// Whether a version that adds this is what the operation says of the key.
+    fn is_as_listed(&self, write: Option<OpId>, share: Share) -> bool {
+        let adds = share != Share::Nothing;
+        match self.listed {
+            Listed::Value { value, matched } => self.value(write) == value && adds == matched,
+            Listed::Replaced => adds,
+            Listed::Absent => self.predicate.aggregate.is_some() || !adds,
+            Listed::Untold => true,
+        }
     }
 }
 
@@ -236,7 +236,12 @@ impl Looked<'_> {
             txn != self.txn && facts.may_count(txn) && facts.is_final(*write)
         };
         let writes = facts.writes_of(self.key).filter(by_others).map(Some);
-        std::iter::once(None).chain(writes).map(|write| self.share(write)).collect()
+        let mut shares = Vec::new();
+        for write in std::iter::once(None).chain(writes) {
+            let share = self.share(write)?;
+            shares.extend(self.is_as_listed(write, share).then_some(share));
+        }
+        Some(shares)
     }
 }
 
@@ -358,9 +363,16 @@ fn check_result(facts: &Facts<'_>, op: OpId, aggregate: Aggregate) -> Result<Txn
     if !lists(history).is_empty() {
         return Err("the history has lists, of which no aggregate tells anything".into());
     }
+    // All versions that may be, in any order: enough if no choice of them fits.
+    let looked = |key| Looked::new(history, op, key).expect("a key of the history");
+    let choices: Option<Vec<Vec<Share>>> =
+        history.keys().map(|key| looked(key).possible_shares(facts)).collect();
+    if choices.is_some_and(|choices| aggregate::is_impossible(history, aggregate, &choices)) {
+        return Ok(reader);
+    }
     let mut shares = Vec::new();
     for key in history.keys() {
-        let looked = Looked::new(history, op, key).expect("a key of the history");
+        let looked = looked(key);
         if let Some(own) = looked.own {
             shares.push(looked.share(Some(own)).ok_or("a version does not tell what it adds")?);
             continue;
@@ -410,14 +422,7 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
         std::iter::once(None).chain(facts.writes_of(key).filter(by_others).map(Some)).collect();
     let shares: Option<Vec<Share>> = unordered.iter().map(|&write| looked.share(write)).collect();
     let shares = shares.ok_or("a version does not tell what it adds")?;
-    let is_possible = |place: usize| match looked.listed {
-        Listed::Value { value, matched } => {
-            looked.value(unordered[place]) == value && matched == (shares[place] != Share::Nothing)
-        }
-        Listed::Replaced => shares[place] != Share::Nothing,
-        Listed::Absent => shares[place] == Share::Nothing,
-        Listed::Untold => true,
-    };
+    let is_possible = |place: usize| looked.is_as_listed(unordered[place], shares[place]);
     if !(0..unordered.len()).any(is_possible) {
         return Ok(looked.txn);
     }

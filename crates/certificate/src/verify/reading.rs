@@ -316,9 +316,14 @@ impl<'a> Shown<'_, 'a> {
         if let Some(other) = write.filter(|write| !writes_key(write)) {
             return Err(format!("operation {} does not write key {}", other.0, self.key.0));
         }
+        let history = self.facts.history;
         let reads = self.facts.reads_at(op, self.key);
-        let has_snapshot = |read: &Read<'_>| self.facts.history.snapshot(read.txn, op).is_some();
-        if asks && reads.first().is_none_or(has_snapshot) {
+        // More than the rows that are listed tells what was seen.
+        let is_aggregate =
+            || !history.op(op).kind.has_key() && history.predicate(op).aggregate.is_some();
+        let tells_more =
+            |read: &Read<'_>| history.snapshot(read.txn, op).is_some() || is_aggregate();
+        if asks && reads.first().is_none_or(tells_more) {
             let reader = super::conditions::check_mismatch(self.facts, op, self.key);
             if reads.is_empty() || reader.is_ok() {
                 return reader.and_then(|reader| self.check_counts(reader));

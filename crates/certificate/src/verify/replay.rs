@@ -23,10 +23,7 @@ const NONE: u32 = u32::MAX;
 
 /// Checks that the level holds by this order.
 pub(super) fn check(facts: &Facts<'_>, level: &Events, order: &[Node]) -> Result<(), String> {
-    let history = facts.history;
-    if !level.real_time.is_empty() && !history.has_times() {
-        return Err("the level asks for times, and the history has none".into());
-    }
+    refuse_without_times(facts, level)?;
     if order.len() >= NONE as usize {
         return Err("the order has more events than can be numbered".into());
     }
@@ -347,6 +344,14 @@ impl<'f, 'a> Replay<'f, 'a> {
             }
         }
     }
+}
+
+/// Refuses levels of real time if there are no times.
+pub(super) fn refuse_without_times(facts: &Facts<'_>, level: &Events) -> Result<(), String> {
+    if !level.real_time.is_empty() && !facts.history.has_times() {
+        return Err("the level asks for times, and the history has none".into());
+    }
+    Ok(())
 }
 
 /// Whether a transaction is one operation, as a compare-and-set is: a read of a key and

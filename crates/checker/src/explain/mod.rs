@@ -22,7 +22,7 @@ mod shrink;
 pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
-use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, of_operations};
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, found_by_reading, of_operations};
 use crate::check::{Check, Limits, applicable_levels};
 use crate::level::Level;
 use crate::linearizable::{self, Account, Reading};
@@ -199,6 +199,10 @@ fn by_operations(
     let part = Part::new(history, index, &seeds::supported(history, index, ops));
     rules_out.extend(ruled_out(&part.history, options, limits));
     rules_out.extend(single::ruled_out(history, anomaly));
+    if is_mismatch_of_versions(&part.history, anomaly) {
+        rules_out.extend(stronger(Level::Prefix));
+        rules_out.extend(stronger(Level::SnapshotIsolation));
+    }
     rules_out.sort_unstable();
     rules_out.dedup();
     let mut ops = ops.to_vec();
@@ -211,6 +215,14 @@ fn by_operations(
         rests_on: Selection { ops, ..Selection::default() },
         is_minimal: true,
     }
+}
+
+/// Whether it takes the versions of the whole history, and not the rows of this part alone, to
+/// see that a result is wrong: a snapshot that the database told, or versions none of which fit.
+/// Levels that do not imply each other ask for that alike.
+fn is_mismatch_of_versions(part: &History, anomaly: &Anomaly) -> bool {
+    let is_mismatch = |anomaly: &Anomaly| anomaly.kind == AnomalyKind::ResultSetMismatch;
+    is_mismatch(anomaly) && !found_by_reading(part, &Index::new(part)).iter().any(is_mismatch)
 }
 
 fn stronger(level: Level) -> Vec<Level> {

@@ -47,6 +47,10 @@ struct Version {
 /// Finds the chains of one object. Refused compare-and-sets are left out: they saw no
 /// version in particular.
 pub(super) fn chains(operations: &[Operation], initial: Content) -> Versions {
+    // What an append leaves depends on what was there, also if nobody knows that it happened.
+    if operations.iter().any(|operation| matches!(operation.action, Action::Append(_))) {
+        return Versions::Repeated;
+    }
     let (seen, counted) = observed(operations);
     let mut versions = vec![Version::default()];
     let mut version_of: HashMap<Content, usize> = HashMap::new();
@@ -56,11 +60,7 @@ pub(super) fn chains(operations: &[Operation], initial: Content) -> Versions {
     // The version that each operation left.
     let mut left_by: Vec<usize> = vec![usize::MAX; operations.len()];
     for &place in &counted {
-        let action = operations[place].action;
-        if matches!(action, Action::Append(_)) {
-            return Versions::Repeated;
-        }
-        let Some(content) = action.left() else { continue };
+        let Some(content) = operations[place].action.left() else { continue };
         let version = versions.len();
         versions.push(Version { write: Some(place), ..Version::default() });
         left_by[place] = version;

@@ -13,6 +13,7 @@
 //! | `chains` | what follows from compare-and-sets where contents tell their writers [MTC] |
 //! | `zones` | the order of plain writes there [Gibbons97] |
 //! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
+//! | `unseen` | which contents of a text the search need not tell apart |
 //! | `objects` | all objects, on all threads |
 //! | `merge` | one order of all objects |
 //! | `possible`, `locks` | what an object can have held and by whom, for explanations |
@@ -24,6 +25,7 @@
 
 mod account;
 mod chains;
+mod events;
 mod locks;
 mod merge;
 mod objects;
@@ -31,6 +33,7 @@ mod operations;
 mod possible;
 mod refused;
 mod search;
+mod unseen;
 mod window;
 mod zones;
 

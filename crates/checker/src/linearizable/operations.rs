@@ -261,6 +261,11 @@ impl Texts {
         number
     }
 
+    /// A text by its number.
+    pub(super) fn text(&self, content: Content) -> &str {
+        &self.contents[content as usize]
+    }
+
     /// The text that appending makes.
     pub(super) fn append(&mut self, content: Content, end: Content) -> Content {
         if let Some(&known) = self.appended.get(&(content, end)) {

@@ -9,8 +9,9 @@
 //! changed the object last, and nothing keeps configurations few but their number: this is
 //! for what a person is told, who will not follow thousands of ways either.
 
+use super::events::{Event, events};
 use super::operations::{Action, Content, NilReads, Operation, Operations, Texts};
-use super::search::{Event, after, events};
+use super::search::after;
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{History, OpId};
 

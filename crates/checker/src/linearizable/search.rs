@@ -7,19 +7,23 @@
 //! left, the operation is the first that no order explains. Equal configurations are
 //! one. How they came about is kept in a tree, which is the witness at the end.
 //!
-//! Four things keep the configurations few. A read takes effect as soon as it can: that
+//! What comes after the last operation that saw something is not searched: it fits in any order
+//! that real time leaves.
+//!
+//! Five things keep the configurations few. A read takes effect as soon as it can: that
 //! changes nothing and can only help. Of open operations that do the same, the one that
 //! ends first takes effect first: the other could take its place. Operations that may
 //! never have happened stay open for ever, so equal ones are told apart by their number
-//! only. And of two configurations that differ in those alone, the one that used fewer
-//! stands for both.
+//! only. Of two configurations that differ in those alone, the one that used fewer
+//! stands for both. And texts that nobody can see any more are one (`unseen`).
 //!
 //! Exponential in the operations open at once, linear in the rest.
 
+use super::events::{Event, events, left_by, open_max, seen};
 use super::operations::{Action, Content, Object, Operation, Texts};
+use super::unseen::Unseen;
 use crate::check::Limits;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use isolde_history::Time;
 use std::hash::BuildHasher;
 
 /// What a search answers.
@@ -54,7 +58,12 @@ const SHOWN_MAX: usize = 8;
 /// Searches for an order.
 pub(super) fn search(problem: &Problem<'_>, texts: &mut Texts, limits: &Limits<'_>) -> Searched {
     let mut search = Search::new(problem, texts, limits);
-    for event in events(problem.operations) {
+    let mut events = events(problem.operations);
+    // Sessions may ask for another order of what comes last than its times do.
+    if problem.before.is_empty() {
+        events.truncate(seen(problem.operations, &events));
+    }
+    for event in events {
         match event {
             Event::Invoked(place) => search.invoke(place),
             Event::Completed(place) => {
@@ -67,30 +76,9 @@ pub(super) fn search(problem: &Problem<'_>, texts: &mut Texts, limits: &Limits<'
             }
         }
     }
-    Searched::Order(search.path(search.frontier.nodes[0]))
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Event {
-    Invoked(usize),
-    Completed(usize),
-}
-
-/// Invocations and completions in order of time. What completes when another is
-/// invoked overlaps it.
-pub(super) fn events(operations: &[Operation]) -> Vec<Event> {
-    let mut events: Vec<(Time, bool, usize)> = Vec::new();
-    for (place, operation) in operations.iter().enumerate() {
-        events.push((operation.invoked, false, place));
-        if operation.is_certain {
-            events.push((operation.completed, true, place));
-        }
-    }
-    events.sort_unstable();
-    let event = |(_, is_end, place)| {
-        if is_end { Event::Completed(place) } else { Event::Invoked(place) }
-    };
-    events.into_iter().map(event).collect()
+    let mut order = search.path(search.frontier.nodes[0]);
+    order.extend(left_by(problem.operations, &order));
+    Searched::Order(order)
 }
 
 /// Where in a configuration it stands whether an operation has taken effect.
@@ -130,6 +118,7 @@ struct Search<'a> {
     problem: &'a Problem<'a>,
     texts: &'a mut Texts,
     limits: &'a Limits<'a>,
+    unseen: Unseen,
     slots: Vec<Slot>,
     /// Bits of operations that have completed.
     free: Vec<u32>,
@@ -179,10 +168,15 @@ impl<'a> Search<'a> {
             words: open_max(problem.operations).div_ceil(32),
             classes: classes.len(),
         };
+        let mut unseen = Unseen::of(problem, texts);
+        let initial = problem.objects.iter().map(|object| object.initial).enumerate();
+        let mut start: Vec<u32> =
+            initial.map(|(object, content)| unseen.content(object, content, texts)).collect();
         let mut search = Search {
             problem,
             texts,
             limits,
+            unseen,
             slots,
             free: (0..(layout.words * 32) as u32).rev().collect(),
             open: Vec::new(),
@@ -194,7 +188,6 @@ impl<'a> Search<'a> {
             steps: 0,
             hasher: DefaultHashBuilder::default(),
         };
-        let mut start: Vec<u32> = problem.objects.iter().map(|object| object.initial).collect();
         start.resize(layout.width(), 0);
         let mut frontier = Set::default();
         search.insert(&mut frontier, &start, ROOT);
@@ -433,7 +426,7 @@ impl<'a> Search<'a> {
         }
         if operation.action != Action::Nothing {
             let content = &mut row[operation.object];
-            *content = after(operation.action, *content, self.texts)?;
+            *content = self.unseen.after(&operation, *content, self.texts)?;
         }
         match self.slots[place] {
             Slot::Bit(bit) => {
@@ -447,13 +440,20 @@ impl<'a> Search<'a> {
         Some(self.tree.len() as u32 - 1)
     }
 
-    /// Lets every open read take effect that can.
+    /// Whether it can only help that an operation takes effect at once.
+    fn may_hurry(&self, row: &[u32], place: usize) -> bool {
+        let operation = &self.problem.operations[place];
+        let is_idle = || self.unseen.is_idle(operation, row[operation.object]);
+        operation.action.is_read() || self.problem.before.is_empty() && is_idle()
+    }
+
+    /// Lets every open read take effect that can, and what else changes nothing.
     fn read(&mut self, row: &mut [u32], node: &mut u32) {
         loop {
             let mut has_changed = false;
             for at in 0..self.open.len() {
                 let place = self.open[at];
-                let is_open = self.problem.operations[place].action.is_read()
+                let is_open = self.may_hurry(row, place)
                     && !self.has_effect(row, place)
                     && !self.may_wait(row, place);
                 if let Some(later) = is_open.then(|| self.take_effect(row, *node, place)).flatten()
@@ -558,18 +558,4 @@ fn classes(problem: &Problem<'_>) -> (Vec<Class>, Vec<Slot>) {
         classes.push(Class { members: members.to_vec(), open: 0 });
     }
     (classes, slots)
-}
-
-/// How many certain operations are open at once, at most.
-fn open_max(operations: &[Operation]) -> usize {
-    let (mut open, mut most) = (0_usize, 0);
-    for event in events(operations) {
-        match event {
-            Event::Invoked(place) if operations[place].is_certain => open += 1,
-            Event::Invoked(_) => {}
-            Event::Completed(_) => open -= 1,
-        }
-        most = most.max(open);
-    }
-    most
 }

@@ -102,6 +102,120 @@ fn stores_append_to_texts() {
     check(&text("y"), "unexplained-operation: C");
 }
 
+/// Calls of one store: who, from when to when, what, the text, and how it ended.
+fn calls(calls: &[(usize, u64, u64, &str, String, &str)]) -> String {
+    let mut text = String::new();
+    for (client, invoked, completed, function, content, outcome) in calls {
+        let call = format!("c(:{function},~\"[\\\"k\\\" \\\"{content}\\\"]\")");
+        writeln!(text, "C{client} @{invoked}..{completed}: {call} {outcome}").expect("it grows");
+    }
+    text
+}
+
+/// All orders of what was appended were tried, up to a limit of memory.
+#[test]
+fn appends_that_nobody_saw_are_not_searched() {
+    let append =
+        |client: usize| (client, client as u64, 100, "append", format!("{client};"), "committed");
+    let mut all: Vec<_> = (0..24).map(append).collect();
+    assert!(!with(&calls(&all), Reading::default()).contains(':'));
+    // Somebody saw the first two before the others, and nobody anything later.
+    all.push((30, 50, 60, "get", "1;0;".into(), "committed"));
+    let order = with(&calls(&all), Reading::default());
+    assert!(order.starts_with("C1 C0 C30 "), "{order}");
+    // One that saw all of them leaves one order, and another one none.
+    let appended: Vec<String> = (0..24).rev().map(|client| format!("{client};")).collect();
+    let seen = appended.concat();
+    all[24] = (30, 101, 102, "get", seen.clone(), "committed");
+    let order = with(&calls(&all), Reading::default());
+    assert!(order.starts_with("C23 C22 C21 ") && order.ends_with(" C0 C30"), "{order}");
+    all.push((31, 103, 104, "get", format!("{seen}0;"), "committed"));
+    assert_eq!(with(&calls(&all), Reading::default()), "unexplained-operation: C31");
+}
+
+/// What no certain call had left was taken for a value that nobody wrote.
+#[test]
+fn an_append_of_unknown_outcome_may_be_what_a_read_saw() {
+    let seen = |content: &str| {
+        calls(&[
+            (0, 0, 8, "append", "b".into(), "unknown"),
+            (1, 3, 8, "put", "a".into(), "committed"),
+            (2, 9, 10, "get", content.into(), "committed"),
+        ])
+    };
+    check(&seen("ab"), "C1 C0 C2");
+    check(&seen("a"), "C1 C2");
+    check(&seen("b"), "unexplained-operation: C2");
+}
+
+/// Whether some order of all certain and some other calls explains them: all are tried.
+fn is_explained(all: &[(usize, u64, u64, &str, String, &str)], done: &[usize], held: &str) -> bool {
+    let is_certain = |call: usize| all[call].5 == "committed";
+    let is_open = |call: &usize| !done.contains(call);
+    let mut left = (0..all.len()).filter(is_open);
+    if !left.clone().any(is_certain) {
+        return true;
+    }
+    left.any(|call| {
+        let (_, invoked, _, function, content, _) = &all[call];
+        let comes_before = |other: usize| is_certain(other) && all[other].2 < *invoked;
+        if (0..all.len()).filter(is_open).any(comes_before) {
+            return false;
+        }
+        let after = match *function {
+            "get" if !is_certain(call) || content == held => held.to_owned(),
+            "get" => return false,
+            "put" => content.clone(),
+            _ => format!("{held}{content}"),
+        };
+        is_explained(all, &[done, &[call]].concat(), &after)
+    })
+}
+
+#[test]
+fn stores_are_decided_as_all_orders_say() {
+    let mut satisfied = 0;
+    for seed in 0..3_000_u64 {
+        let mut state = seed;
+        let mut below = |bound: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let puts = below(2);
+        let mut all = Vec::new();
+        for client in 0..6 {
+            let invoked = below(12);
+            let outcome = if below(6) == 0 { "unknown" } else { "committed" };
+            let letter = ["a", "b", "a", "c"][below(4) as usize];
+            let (function, content) = match below(6) {
+                0 | 1 => {
+                    let read = ["", "a", "b", "ab", "ba", "aa", "c", "aba", "abc", "bac"];
+                    ("get", read[below(10) as usize].to_owned())
+                }
+                2 if puts == 1 => ("put", letter.to_owned()),
+                _ => ("append", letter.to_owned()),
+            };
+            all.push((client, invoked, invoked + 1 + below(8), function, content, outcome));
+        }
+        let text = calls(&all);
+        let expected = if is_explained(&all, &[], "") { "satisfied" } else { "violated" };
+        let history = parse_text(&text).expect("a well-formed history");
+        let verdict = decide(&history, &Limits::NONE, Reading::default()).expect("a store");
+        assert_eq!(verdict.name(), expected, "{text}");
+        // The verifier replays the order, or tries all of them in its own way.
+        let index = isolde_history::Index::new(&history);
+        let mut check = crate::Check::new(&history, &index, &Limits::NONE);
+        let certified = check.certify(&[crate::Level::Linearizable]);
+        assert_eq!(certified.left_out, [], "{text}");
+        let verified = isolde_certificate::verify(&certified.certificate, &history);
+        assert!(verified.expect("the same history").iter().all(Result::is_ok), "{text}");
+        satisfied += usize::from(expected == "satisfied");
+    }
+    assert!((600..2_700).contains(&satisfied), "{satisfied} are satisfied");
+}
+
 #[test]
 fn objects_are_decided_apart_and_sessions_hold_across_them() {
     // Each register has an order, with both reads before both writes. The clock

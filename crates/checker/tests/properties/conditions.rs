@@ -231,6 +231,75 @@ pub(crate) fn random_conditions_get_the_verdicts_of_the_definition() {
     }
 }
 
+/// Transactions that read a row which nobody made: so many that not all orders are tried.
+const BYSTANDERS: &str = "P: r(99,nil)\nQ: r(99,nil)\nR: r(99,nil)\nS: r(99,nil)\n\
+    T: r(99,nil)\nU: r(99,nil)\nV: r(99,nil)\nW: r(99,nil)\n";
+
+/// Aggregates that nothing can give were left `unknown` among many transactions.
+#[test]
+fn bystanders_hide_no_impossible_aggregate() {
+    let mut violated = 0;
+    each_seed(0..histories() / 4, |seed| {
+        let text = random_conditions(seed);
+        let (few, many) = (history(&text), history(&format!("{text}{BYSTANDERS}")));
+        let index = Index::new(&many);
+        let is_aggregate = |op: u32| {
+            let is_condition = !few.op(OpId(op)).kind.has_key();
+            is_condition && few.predicate(OpId(op)).aggregate.is_some()
+        };
+        if !(0..few.op_count() as u32).any(is_aggregate) {
+            return;
+        }
+        for level in [Level::Prefix, Level::SnapshotIsolation, Level::SessionSerializable] {
+            let verdict = Check::new(&many, &index, &Limits::NONE).decide(level);
+            let expected = match (verdict.name(), reference::decide(&few, level)) {
+                ("unknown", _) | (_, Reference::Unknown(_)) => continue,
+                (_, Reference::Satisfied) => "satisfied",
+                (_, Reference::Violated) => "violated",
+            };
+            assert_eq!(verdict.name(), expected, "{level}: {verdict:?}\n{text}");
+            violated += u64::from(expected == "violated");
+        }
+    });
+    assert!(violated > histories() / 200, "{violated}");
+}
+
+/// The nearest results that there can be are not refuted by reading.
+#[test]
+fn a_result_that_no_versions_give_is_violated_in_long_histories() {
+    let decided = |result: &str| {
+        let lines = format!("A: w(1,1)\nB: w(2,2)\nC: w(2,7) unknown\nD: p(sum all -> {result})\n");
+        let history = history(&format!("{lines}{BYSTANDERS}"));
+        let index = Index::new(&history);
+        let levels = [Level::Prefix, Level::RepeatableRead, Level::Serializable];
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let certified = check.certify(&levels);
+        assert_eq!(certified.left_out, []);
+        let verified = verify(&certified.certificate, &history).expect("the same history");
+        assert!(verified.iter().all(Result::is_ok), "{verified:?}");
+        let verdicts = check.decide_all(&levels);
+        verdicts.iter().map(|it| it.1.name()).collect::<Vec<_>>().join(" ")
+    };
+    for impossible in ["0", "4", "9", "10"] {
+        assert_eq!(decided(impossible), "violated satisfied violated", "{impossible}");
+    }
+    for possible in ["nil", "1", "2", "3", "7", "8"] {
+        assert!(!decided(possible).contains("violated"), "{possible}");
+    }
+}
+
+/// A row that is listed and the reader's own is one row; only its later version is not found.
+#[test]
+fn an_own_row_that_is_listed_adds_once() {
+    let decided = |sum: &str| {
+        let line = format!("A: w(1,5) p(sum value 5..5 -> {sum}; 1=5) w(1,6)\n");
+        let history = history(&format!("{line}{BYSTANDERS}"));
+        let index = Index::new(&history);
+        Check::new(&history, &index, &Limits::NONE).decide(Level::Serializable).name()
+    };
+    assert_eq!([decided("5"), decided("10")], ["satisfied", "violated"]);
+}
+
 #[test]
 fn verdicts_about_conditions_are_certified() {
     let mut claimed = 0;

@@ -7,11 +7,12 @@ use super::{
 use super::{facts, sentence, summary};
 use crate::prose::Prose;
 use crate::stats::kind_name;
-use isolde::{Anomaly, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, AnomalyKind, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
-    ALWAYS, Datum, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
+    ALWAYS, Datum, History, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
     VersionEvidence,
 };
+use std::collections::HashSet;
 
 /// Operations of one transaction that are listed, involved or not.
 const OPS_LISTED_MAX: usize = 64;
@@ -44,7 +45,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     let mut scenario = Scenario {
         names: Names::of(anomaly, prose.history),
         transactions,
-        meaning: meaning(anomaly).to_owned(),
+        meaning: meaning(anomaly, prose.history).to_owned(),
         also: also.iter().map(|&level| level.to_owned()).collect(),
         ..Scenario::default()
     };
@@ -78,14 +79,32 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
 }
 
 /// What an anomaly means for an application.
-fn meaning(anomaly: &Anomaly) -> &'static str {
+fn meaning(anomaly: &Anomaly, history: &History) -> &'static str {
     match &anomaly.evidence {
+        Evidence::Cycle(cycle)
+            if anomaly.kind == AnomalyKind::Phantom && is_of_one_query(cycle, history) =>
+        {
+            "A query finds one part of what others changed and misses another: a total or list \
+             shows a state that never was."
+        }
         Evidence::Cases(cases) if summary::written_at_once(cases).is_some() => {
             "Two clients changed the same thing at the same time and both were told that it \
              worked: what the first of them had checked before is not what the second replaced."
         }
         _ => crate::names::row_of(anomaly.kind).meaning,
     }
+}
+
+/// Whether one operation by condition, and no other, says what was seen and what was missed.
+fn is_of_one_query(cycle: &Cycle, history: &History) -> bool {
+    let by_condition = |edge: &Edge| match edge.reason {
+        Reason::ReadsFrom { read, .. } | Reason::AntiDependency { read, .. } => {
+            Some(read).filter(|&read| !history.op(read).kind.has_key())
+        }
+        _ => None,
+    };
+    let queries: HashSet<OpId> = cycle.edges.iter().filter_map(by_condition).collect();
+    queries.len() == 1
 }
 
 /// The transactions of a scenario while it is made.

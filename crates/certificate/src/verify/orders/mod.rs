@@ -28,7 +28,7 @@ mod walk;
 mod whole;
 
 use super::facts::Facts;
-use super::replay::is_single;
+use super::replay::{is_single, refuse_without_times};
 use crate::level::Events;
 use crate::proof::Node;
 use isolde_history::KeyId;
@@ -66,10 +66,8 @@ pub(super) fn first(facts: &Facts<'_>, level: Events) -> Option<Vec<Node>> {
 }
 
 fn refuse_outside(facts: &Facts<'_>, level: Events) -> Result<(), String> {
+    refuse_without_times(facts, &level)?;
     let history = facts.history;
-    if !level.real_time.is_empty() && !history.has_times() {
-        return Err("the level asks for times, and the history has none".into());
-    }
     let mut may_count = history.txns().filter(|&txn| facts.may_count(txn));
     if level.single && !may_count.all(|txn| is_single(history, txn)) {
         return Err("the level is about single operations, and a transaction has several".into());

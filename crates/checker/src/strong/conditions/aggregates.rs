@@ -1,5 +1,7 @@
 //! Aggregates over a condition: which versions of each key their result allows.
 //!
+//! **Impossible** is a result that no choice of versions gives (`impossible`).
+//!
 //! **Told.** If the database told what an operation saw, the result either follows from these
 //! versions or contradicts them.
 //!
@@ -12,8 +14,9 @@
 use super::matches::Found;
 use super::runs::Runs;
 use super::{Changes, Finder, KeyRuns, Reading};
+use crate::outcomes::unnamed_writers;
 use crate::strong::versions::{INITIAL_SLOT, Slot};
-use isolde_history::{Aggregate, Datum, Function, History, KeyId, Outcome, Share, Value};
+use isolde_history::{Aggregate, Datum, Function, History, KeyId, Share, Value};
 use std::rc::Rc;
 
 /// Larger histories are not looked through for every aggregate that many versions add to.
@@ -27,6 +30,11 @@ impl Finder<'_, '_> {
             return;
         }
         let history = self.versions.history;
+        if let Some(key) = history.keys().next()
+            && self.is_impossible(reading, aggregate, &found)
+        {
+            return self.mismatch(reading, key, None);
+        }
         let mut shares: Vec<Share> = Vec::new();
         for (&key, &own) in reading.own {
             shares.extend(history.share(reading.predicate, key, Some(own)));
@@ -180,12 +188,9 @@ impl Finder<'_, '_> {
     }
 
     /// Whether transactions that nobody is known to have seen may count all the same.
-    fn has_uncounted(&self) -> bool {
-        let (history, index) = (self.versions.history, self.versions.index);
-        history.txns().any(|txn| {
-            history.outcome(txn) == Outcome::Unknown
-                && !index.is_counted(txn)
-                && history.ops_of(txn).any(|op| history.op(op).kind.is_write())
+    pub(super) fn has_uncounted(&self) -> bool {
+        *self.has_uncounted.get_or_init(|| {
+            unnamed_writers(self.versions.history, self.versions.index).next().is_some()
         })
     }
 

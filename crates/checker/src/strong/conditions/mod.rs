@@ -13,6 +13,7 @@
 
 mod aggregates;
 mod dense;
+mod impossible;
 mod matches;
 mod open;
 mod places;
@@ -24,6 +25,7 @@ use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Valu
 use matches::Matches;
 use places::Chains;
 use runs::Runs;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -91,6 +93,8 @@ impl Conditions {
             found: Conditions::default(),
             nearest: vec![Nearest::default(); history.key_count()],
             changed: Vec::new(),
+            work_left: impossible::WORK_MAX,
+            has_uncounted: OnceCell::new(),
         };
         for txn in history.txns().filter(|&txn| versions.index.is_counted(txn)) {
             let mut own: BTreeMap<KeyId, OpId> = BTreeMap::new();
@@ -156,6 +160,10 @@ struct Finder<'v, 'a> {
     nearest: Vec<Nearest>,
     /// Keys of which it did.
     changed: Vec<KeyId>,
+    /// How much may still be looked at to find impossible aggregates.
+    work_left: usize,
+    /// Found when it is asked for.
+    has_uncounted: OnceCell<bool>,
 }
 
 /// Places of the nearest changes around a version that was seen.
