@@ -42,6 +42,11 @@ impl<'a> HappensBefore<'a> {
         HappensBefore { facts, previous, state: vec![Progress::Waiting; history.txn_count()] }
     }
 
+    /// A counted transaction's predecessor in its session.
+    pub(super) fn previous_of(&self, txn: TxnId) -> Option<TxnId> {
+        Some(self.previous[txn.index()]).filter(|&previous| previous != INITIAL)
+    }
+
     /// Visits every counted transaction after all that happen before it. Sessions
     /// take turns, so that clocks are needed by few transactions at a time.
     pub(super) fn walk(

@@ -18,6 +18,7 @@ mod monotonic_atomic_view;
 mod monotonic_reads;
 mod monotonic_writes;
 mod order;
+mod reach;
 mod read_atomic;
 mod read_committed;
 mod read_uncommitted;
