@@ -422,6 +422,13 @@ impl<'a> Check<'a> {
         if let Some(verdict) = self.shown_by_given_order(level) {
             return verdict;
         }
+        if level == Level::ParallelSnapshotIsolation
+            && self.history.txn_count() >= STRONGER_FIRST_TXNS
+            && let Some(violated) =
+                strong::parallel_refuted((self.history, self.index), self.options, self.limits)
+        {
+            return self.whoever_counts(level, violated);
+        }
         // Its search is much slower than that of the stronger level, which most
         // histories satisfy.
         if level == Level::ParallelSnapshotIsolation

@@ -38,6 +38,17 @@ const SMALL: usize = 200;
 const ORDERS_FIRST: usize = 4;
 const CONFLICTS_FIRST: u64 = 2_000;
 
+/// How far a level is looked into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// As far as things follow from each other.
+    Forced,
+    /// Until it is decided.
+    Search,
+}
+
+const NOT_SEARCHED: &str = "nothing refutes this level without a search";
+
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
     /// Its row; only what its reads are protected from differs.
@@ -60,6 +71,9 @@ pub(super) trait CommitLevel: Asking + Sized {
 
     /// What a cycle of the graph is called.
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly;
+
+    /// Asks the solver what it must refuse, if what follows from few choices shows that.
+    fn contradicting(commits: &Commits<'_>) -> Option<Self>;
 
     /// Asks the solver about the orders of these commits.
     fn asking(commits: &Commits<'_>) -> Self;
@@ -86,7 +100,7 @@ pub(super) struct Commits<'a> {
 pub(super) fn decide<L: CommitLevel>(
     (history, index): (&History, &Index),
     options: Options,
-    limits: &Limits<'_>,
+    (limits, depth): (&Limits<'_>, Depth),
 ) -> (Verdict, Vec<ChosenOrigin>) {
     let model = L::model();
     (limits.observe)(Stage::Infer);
@@ -101,7 +115,7 @@ pub(super) fn decide<L: CommitLevel>(
         Err(reason) => return (Verdict::Unknown(Unknown::Unsupported(reason)), Vec::new()),
     };
     let mut commits = Commits::new(model, (&versions, &repeated), options, limits);
-    let verdict = commits.run::<L>();
+    let verdict = commits.run::<L>(depth);
     (verdict, commits.origins)
 }
 
@@ -155,25 +169,48 @@ impl<'a> Commits<'a> {
         Commits { model, versions, repeated, limits, options, graph, likely, derived, origins }
     }
 
-    fn run<L: CommitLevel>(&mut self) -> Verdict {
+    fn run<L: CommitLevel>(&mut self, depth: Depth) -> Verdict {
         if let Some(verdict) = L::begin(self) {
             return verdict;
         }
+        let order = match self.settled::<L>() {
+            Ok(order) => order,
+            Err(verdict) => return verdict,
+        };
+        let unsearched = || Verdict::Unknown(Unknown::Unsupported(NOT_SEARCHED.into()));
+        let is_small = self.versions.history.txn_count() < SMALL;
+        if depth == Depth::Forced && !is_small && self.nearly_stronger(1).is_some() {
+            return unsearched();
+        }
+        // Of large histories it was asked before.
+        if (depth == Depth::Forced || is_small)
+            && let Some(asking) = L::contradicting(self)
+        {
+            let effort = Effort::of(self.options.conflicts_max);
+            let solved = self.solve_asking(&order, effort, asking);
+            return solved.unwrap_or_else(|stop| limit(stop, self.limits));
+        }
+        match depth {
+            Depth::Search => self.search::<L>(order),
+            Depth::Forced => unsearched(),
+        }
+    }
+
+    /// An order that every edge agrees with, once nothing more follows from it.
+    fn settled<L: CommitLevel>(&mut self) -> Result<Vec<Node>, Verdict> {
         loop {
             (self.limits.observe)(Stage::Witness);
             let (certain, history) = (&self.graph, self.versions.history);
             let sources = self.options.sources;
-            let order = match (Guess { certain, likely: &self.likely, history, sources }).sorted() {
-                Ok(order) => order,
-                Err(stuck) => return self.cyclic::<L>(&stuck),
-            };
+            let guess = Guess { certain, likely: &self.likely, history, sources };
+            let order = guess.sorted().map_err(|stuck| self.cyclic::<L>(&stuck))?;
             if let Some(halt) = self.halt() {
-                return halt;
+                return Err(halt);
             }
             match self.force::<L>(&order) {
-                Forced::Nothing => return self.search::<L>(order),
+                Forced::Nothing => return Ok(order),
                 Forced::Edges => {}
-                Forced::Verdict(verdict) => return verdict,
+                Forced::Verdict(verdict) => return Err(verdict),
             }
         }
     }
@@ -291,11 +328,21 @@ impl<'a> Commits<'a> {
         order: &[Node],
         effort: Effort,
     ) -> Result<Verdict, acyclic::Stop> {
+        let asking = L::asking(self);
+        self.solve_asking(order, effort, asking)
+    }
+
+    fn solve_asking<L: CommitLevel>(
+        &mut self,
+        order: &[Node],
+        effort: Effort,
+        level: L,
+    ) -> Result<Verdict, acyclic::Stop> {
         (self.limits.observe)(Stage::Solve);
         let mut solver = acyclic::Solver::new(order, known_edges(&self.graph))
             .expect("an order that every edge agrees with");
         let questions = Questions::new(self, &mut solver);
-        let mut inquiry = Inquiry { questions, level: L::asking(self) };
+        let mut inquiry = Inquiry { questions, level };
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let within = (self.limits, self.options.engine);
         Ok(match solved(&mut solver, &mut inquiry, within, (used, effort)) {

@@ -21,6 +21,7 @@ mod cover;
 mod cycle;
 mod decision;
 mod explain;
+mod forced_orders;
 mod graph;
 mod likely;
 mod model;
@@ -48,7 +49,8 @@ pub use sources::Sources;
 
 use crate::check::{Limits, Stage};
 use crate::level::Level;
-use crate::verdict::{Unknown, Verdict};
+use crate::verdict::{Unknown, Verdict, Violated};
+use commits::Depth;
 use decision::{Decision, limit, open_pairs};
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index};
@@ -86,9 +88,25 @@ pub(crate) fn decide_with_origins(
     options: Options,
     limits: &Limits<'_>,
 ) -> (Verdict, Vec<ChosenOrigin>) {
+    let searching = (limits, Depth::Search);
     match level {
-        Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, limits),
-        _ => commits::decide::<Parallel>(facts, options, limits),
+        Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, searching),
+        _ => commits::decide::<Parallel>(facts, options, searching),
+    }
+}
+
+/// Why parallel snapshot isolation does not hold, if that follows without a search and soon.
+pub(crate) fn parallel_refuted(
+    facts: (&History, &Index),
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Violated> {
+    if facts.0.txn_count() > forced_orders::TXNS_MAX {
+        return None;
+    }
+    match commits::decide::<Parallel>(facts, options, (limits, Depth::Forced)).0 {
+        Verdict::Violated(violated) => Some(violated),
+        _ => None,
     }
 }
 

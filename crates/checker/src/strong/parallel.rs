@@ -13,6 +13,7 @@
 use super::commits::{CommitLevel, Commits};
 use super::cycle::{Premises, Step};
 use super::decision::violated;
+use super::forced_orders::{self, OneMissed};
 use super::graph::{Rule, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
@@ -53,6 +54,8 @@ pub(super) struct Parallel {
     versions: Vec<(KeyId, Slot)>,
     /// Reads of repeated values by transaction.
     repeated: HashMap<TxnId, Vec<ReadId>>,
+    /// Cycles to begin with.
+    known: Vec<OneMissed>,
     back: Back,
     /// By position, how many nodes before it moved since the last order.
     moved: Vec<u32>,
@@ -113,6 +116,11 @@ impl CommitLevel for Parallel {
         }
     }
 
+    fn contradicting(commits: &Commits<'_>) -> Option<Self> {
+        let known = forced_orders::contradiction(commits)?;
+        Some(Parallel { known, ..Self::asking(commits) })
+    }
+
     fn asking(commits: &Commits<'_>) -> Self {
         let (history, index) = (commits.versions.history, commits.versions.index);
         let mut starts = vec![0];
@@ -130,7 +138,8 @@ impl CommitLevel for Parallel {
         }
         let nodes = history.txn_count();
         let (back, moved) = (Back::new(nodes), vec![0; nodes + 1]);
-        Parallel { starts, versions, repeated, back, moved, is_unfinished: false, first: 0 }
+        let known = Vec::new();
+        Parallel { starts, versions, repeated, known, back, moved, is_unfinished: false, first: 0 }
     }
 }
 
@@ -173,6 +182,13 @@ impl Asking for Parallel {
         solver: &mut Solver,
         moved: &[Node],
     ) -> Refined {
+        if !self.known.is_empty() {
+            for cycle in std::mem::take(&mut self.known) {
+                tell(questions, solver, &cycle);
+            }
+            self.is_unfinished = true;
+            return Refined::Added;
+        }
         let versions = questions.commits.versions;
         let everything = questions.is_first() || self.is_unfinished || !self.repeated.is_empty();
         self.count_moved(solver.positions(), moved);
@@ -326,6 +342,29 @@ impl Parallel {
         }
         questions.clause(solver, &literals, Input::Cycle(edges));
     }
+}
+
+/// Adds the clause that such a cycle is.
+fn tell(questions: &mut Questions<'_>, solver: &mut Solver, cycle: &OneMissed) {
+    let versions = questions.commits.versions;
+    let (from, to) = (versions.reader(cycle.read).0, versions.writer(cycle.next).0);
+    let mut literals = Vec::new();
+    let because = if cycle.seen == INITIAL_SLOT {
+        Because::Known(Why::InitialRead(cycle.read))
+    } else {
+        let order = questions.pair(solver, Pair { first: cycle.seen, second: cycle.next });
+        literals.push(!order);
+        Because::Literal(order)
+    };
+    let mut edges = vec![CycleEdge { from, to, because }];
+    for leg in &cycle.path {
+        let literal = leg.versions.map(|pair| questions.pair(solver, pair));
+        let known = || known(questions.commits, leg.from, leg.to);
+        let because = literal.map_or_else(known, Because::Literal);
+        literals.extend(literal.map(|literal| !literal));
+        edges.push(CycleEdge { from: leg.from, to: leg.to, because });
+    }
+    questions.clause(solver, &literals, Input::Cycle(edges));
 }
 
 fn is_known(commits: &Commits<'_>, from: Node, to: Node) -> bool {

@@ -112,6 +112,10 @@ impl CommitLevel for UpdateAtomic {
         anomaly::of_cycle(cycle, kind)
     }
 
+    fn contradicting(_: &Commits<'_>) -> Option<Self> {
+        None
+    }
+
     fn asking(commits: &Commits<'_>) -> Self {
         let versions = commits.versions;
         let reads = (0..versions.seen.len() as u32).map(ReadId);

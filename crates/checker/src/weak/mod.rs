@@ -13,14 +13,18 @@ mod adya_read_committed;
 mod asked_keys;
 mod causal;
 mod core;
+mod happens_before;
 mod monotonic_atomic_view;
 mod monotonic_reads;
 mod monotonic_writes;
 mod order;
+mod reach;
 mod read_atomic;
 mod read_committed;
 mod read_uncommitted;
 mod read_your_writes;
+#[cfg(test)]
+mod samples;
 mod session_state;
 mod walk;
 mod writes_follow_reads;

@@ -4,18 +4,18 @@
 //! `(session order ∪ reads-from)⁺` [Biswas19, Def. 2.4; transactional causal
 //! consistency].
 //!
-//! **Method.** One walk in an order that contains happens-before (`happens_before.rs`).
+//! **Method.** One walk in an order that contains happens-before (`../happens_before.rs`).
 //! What happens before a transaction is a clock with an entry for each session
 //! (`clocks.rs`), or, where sessions are many and short, a row of bits, window by window
 //! (`windows.rs`). Only the last writers visible to a reader are forced: what happens
 //! before them is ordered before them already.
 
 mod clocks;
-mod happens_before;
 #[cfg(test)]
 mod tests;
 mod windows;
 
+use super::happens_before::merge_chain;
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
@@ -102,17 +102,4 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
 
 fn read_edge(before: TxnId, after: TxnId, read: isolde_history::OpId, key: KeyId) -> Edge {
     Edge { before, after, reason: Reason::ReadsFrom { read, key } }
-}
-
-fn merge_chain(chain: Vec<Edge>) -> Vec<Edge> {
-    let mut merged: Vec<Edge> = Vec::with_capacity(chain.len());
-    for edge in chain {
-        match merged.last_mut() {
-            Some(last) if last.reason == Reason::Session && edge.reason == Reason::Session => {
-                last.after = edge.after;
-            }
-            _ => merged.push(edge),
-        }
-    }
-    merged
 }

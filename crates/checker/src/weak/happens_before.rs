@@ -1,8 +1,7 @@
 //! Happens-before, walked so that what happens before a transaction comes first.
 
-use super::merge_chain;
+use super::{Facts, Halt, session_edge};
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
-use crate::weak::{Facts, Halt, session_edge};
 use isolde_history::{Origin, ReadId, SessionId, TxnId};
 
 /// Session order and reads-from of the counted transactions.
@@ -41,6 +40,11 @@ impl<'a> HappensBefore<'a> {
             }
         }
         HappensBefore { facts, previous, state: vec![Progress::Waiting; history.txn_count()] }
+    }
+
+    /// A counted transaction's predecessor in its session.
+    pub(super) fn previous_of(&self, txn: TxnId) -> Option<TxnId> {
+        Some(self.previous[txn.index()]).filter(|&previous| previous != INITIAL)
     }
 
     /// Visits every counted transaction after all that happen before it. Sessions
@@ -148,4 +152,18 @@ fn merge_sessions(mut edges: Vec<Edge>) -> Vec<Edge> {
         edges.rotate_left(turn);
     }
     merge_chain(edges)
+}
+
+/// Joins steps along one session.
+pub(super) fn merge_chain(chain: Vec<Edge>) -> Vec<Edge> {
+    let mut merged: Vec<Edge> = Vec::with_capacity(chain.len());
+    for edge in chain {
+        match merged.last_mut() {
+            Some(last) if last.reason == Reason::Session && edge.reason == Reason::Session => {
+                last.after = edge.after;
+            }
+            _ => merged.push(edge),
+        }
+    }
+    merged
 }
