@@ -13,7 +13,7 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
     let parameters = Parameters {
         isolation: Isolation::ReadAtomic,
         transactions: 800,
-        keys: 600,
+        keys: 1_200,
         ..preset("BlindW-RW").expect("a preset of this name").parameters
     };
     let history = generate(&parameters).expect("valid parameters");
