@@ -78,9 +78,9 @@ fn a_history_that_does_not_fit_is_refused_before_it_takes_more() {
     assert_eq!(folder.isolde("check good.txt --certificate good.cert").status, 0);
     for file in ["hard.isolde", "hard.txt"] {
         for command in ["check", "explain", "shrink", "verify good.cert", "stats", "lint"] {
-            let run = within(&folder, &format!("{command} {file}"), 4);
+            let run = within(&folder, &format!("{command} {file}"), 2);
             assert_eq!(run.status, 3, "{command} {run:?}");
-            assert!(run.stderr.contains("expected a history that fits in 4 MiB"), "{run:?}");
+            assert!(run.stderr.contains("expected a history that fits in 2 MiB"), "{run:?}");
         }
     }
 }
