@@ -5,7 +5,7 @@ use super::{Bench, ending, names};
 use crate::benches::in_path;
 use crate::measure::{Ended, Usage};
 use crate::workspace::line;
-use std::{fs, iter};
+use std::fs;
 
 struct Series {
     title: &'static str,
@@ -68,7 +68,7 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
         text,
         "Each history is twice the one above it; all are in the binary format. The first timed ones \
          have a key for five transactions, all others always the same keys. Each figure is the least of equally \
-         many runs, in which all sizes of a series take turns. The bar is a ratio of 2, and 5 % for noise. \
+         many runs. The bar is a ratio of 2, and 5 % for noise. \
          Where seconds grow faster and instructions do not, steps to memory have become longer: the smaller \
          histories fit into the caches of the processor.\n",
     );
@@ -80,9 +80,13 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     line(text, "|---|---|---|---:|---:|---:|---:|---:|---:|---|");
     for series in &SERIES {
         let mut last: Option<Measured> = None;
-        for (transactions, measured) in measured(bench, series, counts)? {
+        let mut transactions = FIRST;
+        while transactions <= bench.arguments.growth_max {
+            let counts = counts && transactions <= COUNTED_MAX;
+            let measured = measured(bench, series, transactions, counts)?;
             line(text, &row(series, transactions, last, measured, bench.is_full_size()));
             last = Some(measured);
+            transactions *= 2;
         }
     }
     line(text, "");
@@ -96,53 +100,33 @@ struct Measured {
     instructions: Option<f64>,
 }
 
-/// Measures histories of all sizes. They take turns, so that what the machine does meanwhile
-/// meets all of them alike.
 fn measured(
     bench: &Bench<'_>,
     series: &Series,
+    transactions: u32,
     counts: bool,
-) -> Result<Vec<(u32, Measured)>, String> {
-    let sizes = iter::successors(Some(FIRST), |&transactions| transactions.checked_mul(2))
-        .take_while(|&transactions| transactions <= bench.arguments.growth_max);
-    let mut files = Vec::new();
-    for transactions in sizes {
-        let file = bench.generated(&history(series, transactions))?;
-        files.push((transactions, bench.checking(&file, series.levels, &[]), file));
-    }
-    let mut least: Vec<Option<Ended>> = vec![None; files.len()];
-    for run in 1..=bench.arguments.runs {
-        crate::say(&format!("checking {}, run {run}", series.title));
-        for ((_, program, _), least) in files.iter().zip(&mut least) {
-            *least = Some(program.less_than(*least, 0)?);
-        }
-    }
-    let mut measured = Vec::new();
-    for ((transactions, program, file), ended) in files.into_iter().zip(least) {
-        let ended = ended.ok_or("expected at least one run")?;
-        let counts = counts && transactions <= COUNTED_MAX;
-        let instructions = counts.then(|| program.instructions()).transpose()?;
-        if bench.arguments.histories.is_none() {
-            // The largest ones are larger than all others together.
-            let _ = fs::remove_file(&file);
-        }
-        measured.push((transactions, Measured { ended, instructions }));
-    }
-    Ok(measured)
-}
-
-fn history(series: &Series, transactions: u32) -> Workload {
+) -> Result<Measured, String> {
     let keys = match series.keys {
         Keys::OfPreset => 0,
         Keys::Always(keys) => keys,
         Keys::OneFor(txns) => transactions / txns,
     };
-    Workload {
+    let history = Workload {
         keys,
         options: series.options,
         format: BINARY,
         ..Workload::new(series.preset, transactions)
+    };
+    let file = bench.generated(&history)?;
+    crate::say(&format!("checking {} of {}", names(series.levels), file.display()));
+    let program = bench.checking(&file, series.levels, &[]);
+    let ended = program.best_of_as_many(0, bench.arguments.runs)?;
+    let instructions = counts.then(|| program.instructions()).transpose()?;
+    if bench.arguments.histories.is_none() {
+        // The largest ones are larger than all others together.
+        let _ = fs::remove_file(&file);
     }
+    Ok(Measured { ended, instructions })
 }
 
 fn row(
