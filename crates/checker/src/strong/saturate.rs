@@ -87,25 +87,13 @@ impl Saturation<'_> {
             found.sort_unstable();
             found.dedup_by_key(|derived| (derived.from, derived.to));
             fresh.fill(false);
-            // Where the order disagrees with what was found.
-            let mut wrong: Option<(u32, u32)> = None;
+            let mut agrees = true;
             for &derived in &found {
                 graph.derive(derived);
                 fresh[derived.to as usize] = true;
-                let [from, to] = [derived.from, derived.to].map(|node| position[node as usize]);
-                if to <= from {
-                    let (first, last) = wrong.unwrap_or((to, from));
-                    wrong = Some((first.min(to), last.max(from)));
-                }
+                agrees &= position[derived.from as usize] < position[derived.to as usize];
             }
-            let Some((first, last)) = wrong else { continue };
-            if focus.is_some() {
-                let part = &mut order[first as usize..=last as usize];
-                if let Err(stuck) = graph.sort_part(part, first as usize, &mut position) {
-                    return Saturated::Cyclic(stuck);
-                }
-            } else {
-                // What is open is searched from this order, so it is made as a whole.
+            if !agrees {
                 match graph.sorted() {
                     Ok(sorted) => order = sorted,
                     Err(stuck) => return Saturated::Cyclic(stuck),
