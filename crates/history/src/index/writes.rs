@@ -69,9 +69,14 @@ impl Writes {
 
     /// The writes by key, sorted by value.
     pub(super) fn by_key(&self, history: &History) -> &Versions {
-        self.by_key.get_or_init(|| match self.unique() {
-            Some(unique) => unique.by_key(),
-            None => Versions::new(history),
+        self.by_key.get_or_init(|| match &self.form {
+            Form::Unique(unique) => unique.by_key(),
+            // Whoever asks may be a task among others. Sorting is shared out, and a task that
+            // waits for those may meet one that waits for it; the table needs no sorting.
+            Form::WasUnique => {
+                UniqueWrites::new(history).expect("the same history has the same values").by_key()
+            }
+            Form::ByKey => Versions::new(history),
         })
     }
 
