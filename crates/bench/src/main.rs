@@ -8,6 +8,7 @@
 mod benches;
 mod machine;
 mod measure;
+mod memory;
 mod peers;
 mod plot;
 mod runs;
@@ -47,6 +48,11 @@ enum Command {
         /// The history
         file: PathBuf,
     },
+    /// Take memory and give it back, so that the machine has it ready for the run after
+    Ready {
+        /// How much
+        mebibytes: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -57,6 +63,7 @@ fn main() -> ExitCode {
         Command::Watch(arguments) => watch::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),
+        Command::Ready { mebibytes } => memory::take(mebibytes),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

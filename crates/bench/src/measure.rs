@@ -61,16 +61,6 @@ impl Program {
     pub(crate) fn best_ending_in(&self, status: i32, runs: u32) -> Result<Ended, String> {
         let first = self.end()?;
         let runs = if first.usage.wall < SHORT { runs * MORE } else { runs };
-        self.least(first, status, runs)
-    }
-
-    /// The same of so many runs, however short: figures that are compared must be the least of
-    /// equally many, since the least of more is less.
-    pub(crate) fn best_of_as_many(&self, status: i32, runs: u32) -> Result<Ended, String> {
-        self.least(self.end()?, status, runs)
-    }
-
-    fn least(&self, first: Ended, status: i32, runs: u32) -> Result<Ended, String> {
         let mut best = first;
         for _ in 1..runs {
             if best.status != Some(status) {
@@ -143,6 +133,34 @@ impl Program {
     fn start(&self, input: Stdio) -> io::Result<Child> {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).stdin(input).stdout(Stdio::null()).spawn()
+    }
+}
+
+/// Runs of several programs in turns, all of each: what slows the machine down for a while slows
+/// down all that run in the same turn, which are compared. Each run finds as much memory ready as
+/// it needs, which a run before tells.
+pub(crate) fn in_turns(programs: &[Program], turns: u32) -> Result<Vec<Vec<Ended>>, String> {
+    let first: Result<Vec<Ended>, String> = programs.iter().map(Program::end).collect();
+    let first = first?;
+    let mut all = vec![Vec::new(); programs.len()];
+    for _ in 0..turns {
+        for ((program, first), runs) in programs.iter().zip(&first).zip(&mut all) {
+            crate::memory::ready(first.usage.peak)?;
+            runs.push(program.end()?);
+        }
+    }
+    Ok(all)
+}
+
+/// The middle one of figures, of which there are some.
+pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    let half = figures.len() / 2;
+    if figures.len() % 2 == 1 {
+        figures[half]
+    } else {
+        f64::midpoint(figures[half - 1], figures[half])
     }
 }
 

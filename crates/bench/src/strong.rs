@@ -20,6 +20,8 @@ use workload::Workload;
 
 /// The largest history of a doubling series, if not asked otherwise.
 const GROWTH_MAX: u32 = 1_000_000;
+/// Runs of each program, if not asked otherwise.
+const RUNS: u32 = 3;
 
 /// Options of `isolde-bench strong`.
 #[derive(clap::Args)]
@@ -37,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     instructions: bool,
     /// Runs of each program; the best counts
-    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    #[arg(long, value_name = "NUMBER", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// The most that one check may take, as `isolde check` understands it
     #[arg(long, value_name = "TIME", default_value = "10m")]
@@ -133,7 +135,7 @@ impl Bench<'_> {
 
     /// What to type for the same page.
     fn command(&self) -> String {
-        let Arguments { scale, growth_max, instructions, ref parts, .. } = *self.arguments;
+        let Arguments { scale, growth_max, instructions, runs, ref parts, .. } = *self.arguments;
         let mut words = vec!["cargo run --release -p isolde-bench -- strong".to_owned()];
         words.extend(parts.iter().map(|part| format!("--part {part:?}").to_lowercase()));
         if scale != 1 {
@@ -141,6 +143,9 @@ impl Bench<'_> {
         }
         if growth_max != GROWTH_MAX {
             words.push(format!("--growth-max {growth_max}"));
+        }
+        if runs != RUNS {
+            words.push(format!("--runs {runs}"));
         }
         if instructions {
             words.push("--instructions".to_owned());

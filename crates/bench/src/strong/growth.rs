@@ -3,7 +3,7 @@
 use super::workload::{BINARY, TIMED, Workload, short};
 use super::{Bench, ending, names};
 use crate::benches::in_path;
-use crate::measure::{Ended, Usage};
+use crate::measure::{Ended, Program, Usage, in_turns, median};
 use crate::workspace::line;
 use std::fs;
 
@@ -67,8 +67,10 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     line(
         text,
         "Each history is twice the one above it; all are in the binary format. The first timed ones \
-         have a key for five transactions, all others always the same keys. Each figure is the least of equally \
-         many runs. The bar is a ratio of 2, and 5 % for noise. \
+         have a key for five transactions, all others always the same keys. The sizes run in turns, since the speed of a machine changes \
+         within minutes: a figure is the median of its runs, a ratio the median of what each run took compared with the one of half \
+         the size just before it. Before each run another process takes as much memory and gives it back, since a virtual machine \
+         hands out memory slowly that nobody used for a while. The bar is a ratio of 2, and 5 % for noise. \
          Where seconds grow faster and instructions do not, steps to memory have become longer: the smaller \
          histories fit into the caches of the processor.\n",
     );
@@ -79,14 +81,15 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     );
     line(text, "|---|---|---|---:|---:|---:|---:|---:|---:|---|");
     for series in &SERIES {
+        let doubled =
+            |&size: &u32| size.checked_mul(2).filter(|&it| it <= bench.arguments.growth_max);
+        let first = Some(FIRST).filter(|&first| first <= bench.arguments.growth_max);
+        let sizes: Vec<u32> = std::iter::successors(first, doubled).collect();
         let mut last: Option<Measured> = None;
-        let mut transactions = FIRST;
-        while transactions <= bench.arguments.growth_max {
-            let counts = counts && transactions <= COUNTED_MAX;
-            let measured = measured(bench, series, transactions, counts)?;
-            line(text, &row(series, transactions, last, measured, bench.is_full_size()));
+        for (&transactions, measured) in sizes.iter().zip(measured(bench, series, &sizes, counts)?)
+        {
+            line(text, &row(series, transactions, last.as_ref(), &measured, bench.is_full_size()));
             last = Some(measured);
-            transactions *= 2;
         }
     }
     line(text, "");
@@ -94,59 +97,92 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
 }
 
 /// What was measured of one history.
-#[derive(Clone, Copy)]
 struct Measured {
-    ended: Ended,
+    /// One in each turn.
+    runs: Vec<Ended>,
     instructions: Option<f64>,
 }
 
 fn measured(
     bench: &Bench<'_>,
     series: &Series,
-    transactions: u32,
+    sizes: &[u32],
     counts: bool,
-) -> Result<Measured, String> {
-    let keys = match series.keys {
-        Keys::OfPreset => 0,
-        Keys::Always(keys) => keys,
-        Keys::OneFor(txns) => transactions / txns,
-    };
-    let history = Workload {
-        keys,
-        options: series.options,
-        format: BINARY,
-        ..Workload::new(series.preset, transactions)
-    };
-    let file = bench.generated(&history)?;
-    crate::say(&format!("checking {} of {}", names(series.levels), file.display()));
-    let program = bench.checking(&file, series.levels, &[]);
-    let ended = program.best_of_as_many(0, bench.arguments.runs)?;
-    let instructions = counts.then(|| program.instructions()).transpose()?;
+) -> Result<Vec<Measured>, String> {
+    let mut files = Vec::new();
+    for &transactions in sizes {
+        let keys = match series.keys {
+            Keys::OfPreset => 0,
+            Keys::Always(keys) => keys,
+            Keys::OneFor(txns) => transactions / txns,
+        };
+        let history = Workload {
+            keys,
+            options: series.options,
+            format: BINARY,
+            ..Workload::new(series.preset, transactions)
+        };
+        files.push(bench.generated(&history)?);
+    }
+    crate::say(&format!("checking {} of these in turns", names(series.levels)));
+    let programs: Vec<Program> =
+        files.iter().map(|file| bench.checking(file, series.levels, &[])).collect();
+    let mut all = Vec::new();
+    for (runs, (program, &size)) in
+        in_turns(&programs, bench.arguments.runs)?.into_iter().zip(programs.iter().zip(sizes))
+    {
+        let counts = counts && size <= COUNTED_MAX;
+        let instructions = counts.then(|| program.instructions()).transpose()?;
+        all.push(Measured { runs, instructions });
+    }
     if bench.arguments.histories.is_none() {
         // The largest ones are larger than all others together.
-        let _ = fs::remove_file(&file);
+        for file in &files {
+            let _ = fs::remove_file(file);
+        }
     }
-    Ok(Measured { ended, instructions })
+    Ok(all)
+}
+
+/// The figures of runs by which sizes are compared.
+const CPU: fn(&Usage) -> f64 = |usage| usage.cpu;
+const PEAK: fn(&Usage) -> f64 = |usage| usage.peak;
+
+impl Measured {
+    fn median(&self, figure: fn(&Usage) -> f64) -> f64 {
+        median(self.runs.iter().map(|run| figure(&run.usage)))
+    }
+
+    /// How much more of it there is than in the run of the same turn of half the size.
+    fn ratio(&self, half: &Measured, figure: fn(&Usage) -> f64) -> f64 {
+        let pairs = self.runs.iter().zip(&half.runs);
+        median(pairs.map(|(run, half)| figure(&run.usage) / figure(&half.usage)))
+    }
+
+    /// How a run ended that did not succeed, if any.
+    fn failure(&self) -> Option<Option<i32>> {
+        self.runs.iter().map(|run| run.status).find(|&status| status != Some(0))
+    }
 }
 
 fn row(
     series: &Series,
     transactions: u32,
-    last: Option<Measured>,
-    measured: Measured,
+    half: Option<&Measured>,
+    measured: &Measured,
     is_full_size: bool,
 ) -> String {
-    let Usage { cpu, peak, .. } = measured.ended.usage;
-    let slower = last.map(|last| cpu / last.ended.usage.cpu);
-    let larger = last.map(|last| peak / last.ended.usage.peak);
-    let more = last.and_then(|last| Some(measured.instructions? / last.instructions?));
-    let met = match (measured.ended.status, slower, larger) {
-        (Some(0), Some(slower), Some(larger)) if is_full_size => {
-            if slower.max(larger) <= RATIO_MAX { "yes" } else { "no" }
-        }
-        (Some(0), ..) => "",
-        (other, ..) => ending(other),
-    };
+    let [cpu, peak] = [CPU, PEAK].map(|figure| measured.median(figure));
+    let [slower, larger] = [CPU, PEAK].map(|figure| half.map(|half| measured.ratio(half, figure)));
+    let more = half.and_then(|half| Some(measured.instructions? / half.instructions?));
+    let met =
+        match (measured.failure(), slower, larger) {
+            (Some(status), ..) => ending(status),
+            (None, Some(slower), Some(larger)) if is_full_size => {
+                if slower.max(larger) <= RATIO_MAX { "yes" } else { "no" }
+            }
+            _ => "",
+        };
     let shown = |figure: Option<f64>| figure.map_or(String::new(), |it| format!("{it:.2}"));
     let (slower, larger, more) = (shown(slower), shown(larger), shown(more));
     let counted = shown(measured.instructions.map(|count| count / 1e9));
@@ -163,24 +199,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_compares_itself_with_the_one_before() {
-        let measured = |cpu, peak, instructions| {
-            let usage = Usage { cpu, wall: 0.0, peak };
-            Measured { ended: Ended { usage, status: Some(0) }, instructions }
+    fn a_row_compares_its_runs_with_those_before_in_the_same_turns() {
+        let measured = |runs: &[(f64, f64)], instructions| {
+            let ended = |&(cpu, peak): &(f64, f64)| Ended {
+                usage: Usage { cpu, wall: 0.0, peak },
+                status: Some(0),
+            };
+            Measured { runs: runs.iter().map(ended).collect(), instructions }
         };
         let lists = &SERIES[1];
-        let first = measured(1.0, 100.0, Some(3e9));
+        // The machine was slower for a turn.
+        let first = measured(&[(1.0, 100.0), (1.5, 100.0), (1.1, 100.0)], Some(3e9));
         assert_eq!(
-            row(lists, 125_000, None, first, true),
-            "| lists | list-append 125k | every level | 1.00 |  | 3.00 |  | 100 |  |  |"
+            row(lists, 125_000, None, &first, true),
+            "| lists | list-append 125k | every level | 1.10 |  | 3.00 |  | 100 |  |  |"
         );
+        let twice = measured(&[(2.05, 190.0), (3.0, 190.0), (2.31, 190.0)], Some(6.03e9));
         assert_eq!(
-            row(lists, 250_000, Some(first), measured(2.05, 190.0, Some(6.03e9)), true),
-            "| lists | list-append 250k | every level | 2.05 | 2.05 | 6.03 | 2.01 | 190 | 1.90 | yes |"
+            row(lists, 250_000, Some(&first), &twice, true),
+            "| lists | list-append 250k | every level | 2.31 | 2.05 | 6.03 | 2.01 | 190 | 1.90 | yes |"
         );
+        let larger = measured(&[(2.0, 220.0), (3.0, 220.0), (2.2, 220.0)], None);
         assert_eq!(
-            row(lists, 250_000, Some(first), measured(2.0, 220.0, None), true),
-            "| lists | list-append 250k | every level | 2.00 | 2.00 |  |  | 220 | 2.20 | no |"
+            row(lists, 250_000, Some(&first), &larger, true),
+            "| lists | list-append 250k | every level | 2.20 | 2.00 |  |  | 220 | 2.20 | no |"
         );
     }
 }
