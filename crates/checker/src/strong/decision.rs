@@ -349,8 +349,7 @@ impl<'a> Decision<'a> {
             self.first.clone_from(order);
             return Attempt::GaveUp;
         }
-        let order = graph.sorted().expect("the solver began with an order");
-        if let Some((stuck, clocks)) = self.focused(&mut graph, &order, refutation) {
+        if let Some((stuck, clocks)) = self.focused(&mut graph, order, refutation) {
             return self.cyclic(graph, &stuck, Some(&clocks));
         }
         let premises = Premises { graph: &graph, clocks: None };

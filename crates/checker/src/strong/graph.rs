@@ -333,7 +333,52 @@ impl Graph {
         Ok(order)
     }
 
-    /// The same, taking of the nodes that may come last the one of the highest rank.
+    /// Puts a part of an order right, given where it starts, the positions of all nodes, and
+    /// that every edge which disagrees with the order lies within this part; or the nodes of it
+    /// that lie on or between cycles.
+    pub(super) fn sort_part(
+        &self,
+        part: &mut [Node],
+        start: usize,
+        positions: &mut [u32],
+    ) -> Result<(), Vec<Node>> {
+        let length = part.len();
+        let place = |positions: &[u32], node: Node| {
+            let place = (positions[node as usize] as usize).wrapping_sub(start);
+            (place < length).then_some(place)
+        };
+        let mut followers = vec![0u32; length];
+        for &node in &*part {
+            for from in self.before(node).filter_map(|from| place(positions, from)) {
+                followers[from] += 1;
+            }
+        }
+        let mut order: Vec<Node> = Vec::with_capacity(length);
+        order.extend((0..length).rev().filter(|&it| followers[it] == 0).map(|it| part[it]));
+        let mut next = 0;
+        while let Some(&node) = order.get(next) {
+            next += 1;
+            for from in self.before(node).filter_map(|from| place(positions, from)) {
+                followers[from] -= 1;
+                if followers[from] == 0 {
+                    order.push(part[from]);
+                }
+            }
+        }
+        if order.len() < length {
+            let stuck = (0..length).filter(|&it| followers[it] > 0).map(|it| part[it]);
+            let mut stuck: Vec<Node> = stuck.collect();
+            stuck.sort_unstable();
+            return Err(stuck);
+        }
+        for (place, node) in order.into_iter().rev().enumerate() {
+            part[place] = node;
+            positions[node as usize] = (start + place) as u32;
+        }
+        Ok(())
+    }
+
+    /// All nodes, taking of those that may come last the one of the highest rank.
     pub(super) fn sorted_by(&self, rank: impl Fn(Node) -> i64) -> Result<Vec<Node>, Vec<Node>> {
         let mut followers = self.followers();
         let free = (0..self.nodes as Node).filter(|&node| followers[node as usize] == 0);
@@ -365,4 +410,46 @@ impl Graph {
 
 fn stuck(followers: &[u32]) -> Vec<Node> {
     (0..followers.len() as Node).filter(|&node| followers[node as usize] > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::saturate::positions;
+    use super::*;
+    use crate::level::Level;
+
+    struct Given<'a>(&'a [(Node, Node)]);
+
+    impl Edges for Given<'_> {
+        fn each(&self, emit: &mut impl FnMut(Node, Node, Why)) {
+            self.0.iter().for_each(|&(from, to)| emit(from, to, Why::Session));
+        }
+    }
+
+    /// The order after the part of it was sorted, or the nodes that have none.
+    fn sorted_part(
+        edges: &[(Node, Node)],
+        order: &[Node],
+        part: std::ops::Range<usize>,
+    ) -> Result<Vec<Node>, Vec<Node>> {
+        let model = Model::of(Level::Serializable).expect("a level of one event");
+        let graph = Graph::new(model, order.len(), order.len(), &Given(edges));
+        let mut order = order.to_vec();
+        let mut places = positions(&order);
+        graph.sort_part(&mut order[part.clone()], part.start, &mut places)?;
+        assert_eq!(places, positions(&order));
+        Ok(order)
+    }
+
+    #[test]
+    fn a_part_of_an_order_is_put_right_and_the_rest_stays() {
+        let edges = [(0, 1), (1, 2), (4, 2), (3, 4), (4, 5)];
+        assert_eq!(sorted_part(&edges, &[0, 1, 2, 3, 4, 5], 2..5), Ok(vec![0, 1, 3, 4, 2, 5]));
+    }
+
+    #[test]
+    fn a_cycle_within_a_part_is_found() {
+        let edges = [(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)];
+        assert_eq!(sorted_part(&edges, &[0, 1, 2, 3, 4], 1..4), Err(vec![1, 2, 3]));
+    }
 }

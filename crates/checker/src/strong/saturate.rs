@@ -67,16 +67,7 @@ impl Saturation<'_> {
             if !self.clocks.update(graph, within, &fresh, limits.stop) {
                 return Saturated::Stopped;
             }
-            let mut found = match focus {
-                None => self.derive_all(graph, limits),
-                Some(focus) => {
-                    let mut found = Vec::new();
-                    for &txn in focus {
-                        self.derive_for(graph, txn, &mut found);
-                    }
-                    found
-                }
-            };
+            let found = self.derive(graph, focus, limits);
             self.clocks.forget_moves();
             if (limits.stop)() {
                 return Saturated::Stopped;
@@ -84,16 +75,30 @@ impl Saturation<'_> {
             if found.is_empty() {
                 return Saturated::Fixpoint(order);
             }
-            found.sort_unstable();
-            found.dedup_by_key(|derived| (derived.from, derived.to));
-            fresh.fill(false);
-            let mut agrees = true;
+            // What was not looked at may come between these transactions later.
+            fresh.fill(focus.is_some());
+            for &node in within {
+                fresh[node as usize] = false;
+            }
+            // Where the order disagrees with what was found.
+            let mut wrong: Option<(u32, u32)> = None;
             for &derived in &found {
                 graph.derive(derived);
                 fresh[derived.to as usize] = true;
-                agrees &= position[derived.from as usize] < position[derived.to as usize];
+                let [from, to] = [derived.from, derived.to].map(|node| position[node as usize]);
+                if to <= from {
+                    let (first, last) = wrong.unwrap_or((to, from));
+                    wrong = Some((first.min(to), last.max(from)));
+                }
             }
-            if !agrees {
+            let Some((first, last)) = wrong else { continue };
+            if focus.is_some() {
+                let part = &mut order[first as usize..=last as usize];
+                if let Err(stuck) = graph.sort_part(part, first as usize, &mut position) {
+                    return Saturated::Cyclic(stuck);
+                }
+            } else {
+                // What is open is searched from this order, so it is made as a whole.
                 match graph.sorted() {
                     Ok(sorted) => order = sorted,
                     Err(stuck) => return Saturated::Cyclic(stuck),
@@ -138,7 +143,19 @@ impl Saturation<'_> {
         }
     }
 
-    /// One round: each transaction for itself, so that they can be shared out.
+    /// One round, with each edge once.
+    fn derive(&self, graph: &Graph, focus: Option<&[TxnId]>, limits: &Limits<'_>) -> Vec<Derived> {
+        let mut found = Vec::new();
+        match focus {
+            None => found = self.derive_all(graph, limits),
+            Some(focus) => focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found)),
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|derived| (derived.from, derived.to));
+        found
+    }
+
+    /// The same for all transactions: each for itself, so that they can be shared out.
     fn derive_all(&self, graph: &Graph, limits: &Limits<'_>) -> Vec<Derived> {
         const TXNS_PER_TASK: usize = 1 << 10;
         let txns = self.versions.history.txn_count();

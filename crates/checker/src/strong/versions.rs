@@ -176,11 +176,14 @@ impl<'a> Versions<'a> {
     }
 
     fn find_seen(&mut self, model: &Model) {
+        /// So many transactions ahead, what one needs is asked for.
+        const AHEAD: u32 = 4;
         let (history, index) = (self.history, self.index);
         // Per key, the version that was written or found last: most reads see that one, and
         // what its writer wrote need not be looked through.
         let mut last = vec![(TxnId(u32::MAX), NO_SLOT); history.key_count()];
         history.txns_interleaved().for_each(|txn| {
+            self.expect_keys(TxnId(txn.0 + AHEAD), &last);
             for read in index.read_range(txn) {
                 self.readers[read as usize] = txn;
                 let it = index.read(ReadId(read));
@@ -327,6 +330,17 @@ impl<'a> Versions<'a> {
         const AHEAD: usize = 8;
         if let Some(&slot) = self.seen.get(read.0 as usize + AHEAD) {
             prefetch(&self.next, slot as usize);
+        }
+    }
+
+    /// Asks memory for what a transaction will look at in a column of keys.
+    #[inline]
+    fn expect_keys<T>(&self, txn: TxnId, column: &[T]) {
+        if txn.index() < self.history.txn_count() {
+            let read = self.index.read_keys(self.index.read_range(txn));
+            for key in read.iter().chain(self.index.written_by(txn)) {
+                prefetch(column, key.index());
+            }
         }
     }
 
