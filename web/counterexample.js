@@ -336,7 +336,7 @@ function operations(scenario, refs) {
 
 function scenarioOp(op) {
   if (op.words) return op.words;
-  const rows = (op.rows || []).filter((row) => row.matched).map((row) => `${row.key} = ${row.value}`).join(', ');
+  const rows = (op.rows || []).filter((row) => row.matched).map((row) => row.value === '?' ? row.key : `${row.key} = ${row.value}`).join(', ');
   switch (op.kind) {
     case 'read': case 'read-list': return `read ${op.key} = ${op.value}`;
     case 'read-other': return `read ${op.key} ≠ ${op.value}`;

@@ -28,7 +28,7 @@ fn aborted_writes_contradict_no_order_that_session_guarantees_take() {
 #[test]
 fn an_aggregate_is_wrong_in_whatever_order_other_keys_were_written() {
     let history = "A: w(1,1)\nB: w(1,2)\nC: w(3,4) p(sum key 2..3 -> 3)\n";
-    let (claim, proof) = ("violated snapshot-isolation", "reading result-set-mismatch 1 3");
+    let (claim, proof) = ("violated snapshot-isolation", "reading result-set-mismatch 0 3");
     assert!(verdict(history, claim, proof).is_ok());
     let refused = |history: &str| verdict(history, claim, proof).unwrap_err();
     let right = history.replace("-> 3", "-> 4");
@@ -38,4 +38,18 @@ fn an_aggregate_is_wrong_in_whatever_order_other_keys_were_written() {
     assert!(verdict(&within, claim, proof).is_ok());
     let within = within.replace("-> 3", "-> 5");
     assert_eq!(refused(&within), "the versions of key 0 are not known to have one order");
+}
+
+#[test]
+fn a_wrong_aggregate_names_no_key_and_no_write() {
+    let history = "A: w(1,1)\nB: w(2,2)\nC: p(sum all -> 4)\n";
+    let refused = |proof: &str| {
+        let proof = format!("reading result-set-mismatch {proof}");
+        verdict(history, "violated snapshot-isolation", &proof).err()
+    };
+    assert_eq!(refused("0 2"), None);
+    let key = "an aggregate is of all keys, which key 0 stands for";
+    assert_eq!(refused("1 2").as_deref(), Some(key));
+    let write = "an aggregate is wrong by itself, and not by operation 0";
+    assert_eq!(refused("0 2 0").as_deref(), Some(write));
 }

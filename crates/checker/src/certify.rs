@@ -408,14 +408,16 @@ pub(crate) fn refutation(
 }
 
 /// A result that no version set gives. It also refutes levels at which a row may contradict
-/// its condition.
+/// its condition. Where a row of an aggregate does, its result may do so too.
 fn mismatch(verifier: &Verifier<'_>, level: Level, violated: &Violated) -> Option<Shown> {
     let at = violated.settled_by.unwrap_or(level);
     violated.anomalies.iter().find_map(|anomaly| match &anomaly.evidence {
         Evidence::Operations { key, ops } if anomaly.kind == AnomalyKind::ResultSetMismatch => {
-            let kind = ReadingKind::ResultSetMismatch;
-            let reading = Reading { kind, key: *key, ops: ops.clone() };
-            accepted(verifier, (at, Proof::Refutation(Refutation::Reading(reading)))).ok()
+            let shown = |key: KeyId, ops: Vec<OpId>| {
+                let reading = Reading { kind: ReadingKind::ResultSetMismatch, key, ops };
+                accepted(verifier, (at, Proof::Refutation(Refutation::Reading(reading)))).ok()
+            };
+            shown(*key, ops.clone()).or_else(|| shown(KeyId(0), vec![*ops.first()?]))
         }
         _ => None,
     })

@@ -68,7 +68,7 @@ fn weakest(kind: AnomalyKind) -> Option<&'static [Level]> {
             &[Serializable]
         }
         AnomalyKind::Phantom | AnomalyKind::PredicateManyPreceders => {
-            &[ReadAtomic, Prefix, SnapshotIsolation]
+            &[ReadAtomic, Prefix, ParallelSnapshotIsolation, SnapshotIsolation]
         }
         // Rows that were looked for by key are items, and the update lost is that of an item.
         AnomalyKind::LostInsert => &[UpdateAtomic, SnapshotIsolation],

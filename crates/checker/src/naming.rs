@@ -121,7 +121,9 @@ pub(crate) fn of_cases(cases: Cases) -> Anomaly {
 
 /// An edge that says "this was overwritten, because a reader had to see it and did not"
 /// hides an anti-dependency. The same cycle begins with that: the reader missed what it had to
-/// see, whose version is later because of the rest of the cycle.
+/// see, whose version is later because of the rest of the cycle. Not so if the rest has
+/// anti-dependencies that follow each other: then it is they that matter, and snapshots may be
+/// what the reader saw.
 pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
     for _ in 0..TURNS_MAX {
         let hidden = cycle.edges.iter().position(
@@ -129,6 +131,9 @@ pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
         );
         let Some(place) = hidden else { break };
         cycle.edges.rotate_left(place);
+        if cycle.edges[1..].windows(2).any(|pair| pair.iter().all(is_anti)) {
+            break;
+        }
         let rest = cycle.edges.split_off(1);
         let Some(Edge { before: missed, after: writer, reason }) = cycle.edges.pop() else { break };
         let Reason::Overwritten { reader, read, key, visible } = reason else { break };
@@ -239,8 +244,13 @@ fn is_named_as_told(history: &History, cycle: &Cycle, kind: AnomalyKind) -> bool
 fn kind_at(history: &History, level: Level, cycle: &Cycle) -> AnomalyKind {
     let [by_dependencies, as_told] =
         shapes(history, cycle).map(|shape| kind_of(history, cycle, &shape));
-    let is_allowed = !level.forbids(by_dependencies) && level.forbids(as_told);
-    if is_allowed { as_told } else { by_dependencies }
+    match [by_dependencies, as_told].map(|kind| level.forbids(kind)) {
+        [true, _] => by_dependencies,
+        [_, true] => as_told,
+        // Who missed what replaced an item, and wrote the item, has replaced that.
+        _ if level == Level::CursorStability => AnomalyKind::LostUpdate,
+        _ => by_dependencies,
+    }
 }
 
 impl Shape {

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::simulated::Simulated;
 use crate::workload::{Client, Workload};
 use isolde_history::format::{self, Input, ReadOptions};
-use isolde_history::{History, Index, Interval, Part, Selection, Source};
+use isolde_history::{History, Interval, Source};
 use std::sync::atomic::AtomicBool;
 
 /// Refused transactions for each that is asked for, before a workload is given up.
@@ -71,12 +71,7 @@ fn read(log: &[u8], times: Times) -> Result<History, ParameterError> {
     let input = Input::File(Source::from_bytes("generated", log));
     let read = format::read_detected(input, ReadOptions::default());
     let (history, _) = read.map_err(|error| ParameterError::new(error.message))?;
-    if times != Times::None {
-        return Ok(history);
-    }
-    let selection = Selection { timeless: history.txns().collect(), ..Selection::all(&history) };
-    let index = Index::new(&history);
-    Ok(Part::new(&history, &index, &selection).history)
+    Ok(if times == Times::None { history.without_times() } else { history })
 }
 
 /// One client, between two requests.
@@ -198,6 +193,7 @@ mod tests {
     use super::*;
     use crate::{Bug, Isolation, preset};
     use isolde::{Check, Level, Limits, Verdict};
+    use isolde_history::Index;
     use isolde_history::format::to_text;
 
     fn parameters(name: &str, seed: u64) -> Parameters {
@@ -225,6 +221,16 @@ mod tests {
                 let verdict = verdict(&parameters(preset.name, 3), Level::Serializable);
                 assert!(matches!(verdict, Verdict::Satisfied(_)), "{}: {verdict:?}", preset.name);
             }
+        }
+    }
+
+    /// Levels of real time would hold for want of times.
+    #[test]
+    fn rows_without_times_have_none() {
+        for preset in crate::PRESETS {
+            let without = Parameters { times: Times::None, ..parameters(preset.name, 1) };
+            let history = crate::generate(&without).expect("a history");
+            assert!(!history.has_times() && !history.has_op_times(), "{}", preset.name);
         }
     }
 

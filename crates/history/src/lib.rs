@@ -19,6 +19,7 @@ mod operation;
 mod part;
 mod predicate;
 mod prefetch;
+mod selection;
 mod snapshot;
 mod source;
 mod taken;
@@ -40,9 +41,10 @@ pub use index::{
     Candidates, Choice, ExternalRead, Index, KeyMarks, Misread, MisreadKind, Origin, ReadId,
     SeveralOrigins, Version, VersionConflict, VersionEvidence, VersionStep,
 };
-pub use part::{Part, Selection};
-pub use predicate::{Aggregate, Condition, Function, Predicate, PredicateRow, Share};
+pub use part::Part;
+pub use predicate::{Aggregate, Computed, Condition, Function, Predicate, PredicateRow, Share};
 pub use prefetch::prefetch;
+pub use selection::Selection;
 pub use snapshot::Snapshot;
 pub use source::Source;
 pub use tree::Tree;

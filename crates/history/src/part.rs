@@ -11,9 +11,10 @@
 //! - an element whose append goes is taken out of all lists, as if it had never been appended;
 //! - a row that was read by condition goes with its write;
 //! - an entry of a given order that might come to stand for another write goes;
-//! - of a key that loses a write, no condition tells anything but through rows it returned:
-//!   if a version of it may meet the condition, the key is listed with a version never
-//!   learned, and an aggregate that it may have a share in has a result never learned.
+//! - of a key that loses a write of who may count, that is in the part no more, or of which
+//!   it no longer shows that it is a list, no condition tells anything but through rows it
+//!   returned: if a version of it may meet the condition, the key is listed with a version
+//!   never learned, and an aggregate that it may have a share in has a result never learned.
 //!
 //! Lists that contradict each other are the exception. They refute most levels by themselves,
 //! but the session guarantees tolerate them and take no order from them; a part without the
@@ -26,19 +27,9 @@ use crate::history::{
 };
 use crate::index::Index;
 use crate::predicate::{Condition, Predicate, PredicateRow};
+use crate::selection::{Selection, telling, writes_of};
 use crate::value::{Datum, Value};
 use hashbrown::{HashMap, HashSet};
-
-/// What of a history to keep.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Operations, ascending. Transactions without any are left out.
-    pub ops: Vec<OpId>,
-    /// Transactions that do not follow those before them in their session, ascending.
-    pub apart: Vec<TxnId>,
-    /// Transactions whose times are forgotten, ascending.
-    pub timeless: Vec<TxnId>,
-}
 
 /// A part of a history, with what its ids were there.
 pub struct Part {
@@ -50,77 +41,6 @@ pub struct Part {
     pub ops: Vec<OpId>,
     /// By key of the part.
     pub keys: Vec<KeyId>,
-}
-
-impl Selection {
-    /// Everything.
-    pub fn all(history: &History) -> Selection {
-        let ops = (0..history.op_count() as u32).map(OpId).collect();
-        Selection { ops, ..Selection::default() }
-    }
-
-    /// Whether an operation is kept.
-    pub fn has(&self, op: OpId) -> bool {
-        self.ops.binary_search(&op).is_ok()
-    }
-
-    /// The transactions that keep an operation, ascending.
-    pub fn txns(&self, history: &History) -> Vec<TxnId> {
-        let mut txns: Vec<TxnId> = Vec::new();
-        let mut end = 0;
-        for &op in &self.ops {
-            if op.0 >= end {
-                let txn = history.txn_of(op);
-                end = history.op_range(txn).end;
-                txns.push(txn);
-            }
-        }
-        txns
-    }
-
-    /// Leaves out reads that the other operations do not support, until all are.
-    pub fn close(&mut self, history: &History, index: &Index) {
-        loop {
-            let before = self.ops.len();
-            let supported: Vec<bool> =
-                self.ops.iter().map(|&op| self.supports(history, index, op)).collect();
-            let mut places = supported.iter();
-            self.ops.retain(|_| *places.next().expect("one for each"));
-            if self.ops.len() == before {
-                return;
-            }
-        }
-    }
-
-    fn supports(&self, history: &History, index: &Index, op: OpId) -> bool {
-        let it = history.op(op);
-        match it.kind {
-            OpKind::Read => {
-                self.has_all_writes((history, index), it.key, it.value)
-                    && self.has_own_write_before(history, op, it.key)
-            }
-            OpKind::ReadOther => {
-                index.versions_of(history, it.key).iter().all(|version| self.has(version.op()))
-                    && self.has_own_write_before(history, op, it.key)
-            }
-            OpKind::Append => self.has_all_writes((history, index), it.key, it.value),
-            _ => true,
-        }
-    }
-
-    /// Whether every write of this value to this key is kept.
-    fn has_all_writes(&self, of: (&History, &Index), key: KeyId, value: Value) -> bool {
-        writes_of(of, key, value).all(|write| self.has(write))
-    }
-
-    fn has_own_write_before(&self, history: &History, op: OpId, key: KeyId) -> bool {
-        let first = history.op_range(history.txn_of(op)).start;
-        let is_write = |earlier: &OpId| {
-            let it = history.op(*earlier);
-            it.kind.is_write() && it.key == key
-        };
-        (first..op.0).rev().map(OpId).find(is_write).is_none_or(|write| self.has(write))
-    }
 }
 
 impl Part {
@@ -218,14 +138,15 @@ impl Maker<'_> {
             }
         }
         let mut thinned = vec![false; history.key_count()];
-        for op in (0..history.op_count() as u32).map(OpId) {
-            let it = history.op(op);
-            if it.kind.is_write() && !self.selection.has(op) {
-                thinned[it.key.index()] = true;
-            }
+        for op in telling(history).filter(|&op| !self.selection.has(op)) {
+            thinned[history.op(op).key.index()] = true;
         }
         // Keys that are not in the part at all lose their initial version.
-        let is_lost = |key: &KeyId| !mentioned[key.index()] && history.initial(*key) != Value::NIL;
+        let is_lost = |key: &KeyId| {
+            !mentioned[key.index()]
+                && self.selection.initial.binary_search(key).is_err()
+                && history.initial(*key) != Value::NIL
+        };
         self.thinned = history
             .keys()
             .filter(|key| thinned[key.index()] || is_lost(key))
@@ -303,6 +224,9 @@ impl Maker<'_> {
             };
             session = Some((old, new));
             self.txn(txn, new);
+        }
+        for &key in &self.selection.initial {
+            self.key(key);
         }
     }
 
@@ -544,17 +468,6 @@ fn stays_named(
         Named::Initial => true,
         Named::Open | Named::Nobody => false,
     })
-}
-
-/// The writes of a value to a key.
-fn writes_of<'a>(
-    (history, index): (&History, &'a Index),
-    key: KeyId,
-    value: Value,
-) -> impl Iterator<Item = OpId> + use<'a> {
-    let versions = index.versions_of(history, key);
-    let start = versions.partition_point(|version| version.value < value);
-    versions[start..].iter().take_while(move |it| it.value == value).map(|it| it.op())
 }
 
 #[cfg(test)]

@@ -120,7 +120,36 @@ pub enum Share {
     Value(Value),
 }
 
+/// What the result of an aggregate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computed {
+    /// It was never learned, or is in a notation that is not understood.
+    Untold,
+    /// There was nothing to compute it of.
+    Nothing,
+    /// This number. Sums may be larger than any value that a history can have.
+    Number(i128),
+    /// No number at all.
+    NoNumber,
+}
+
 impl Aggregate {
+    /// What the result says. Sources have large numbers as text; what has digits but is no
+    /// whole number might be one in a notation of theirs, such as `5.0` or `1e20`.
+    pub fn computed(&self, values: &Values) -> Computed {
+        match values.datum(self.result) {
+            Datum::Unknown => Computed::Untold,
+            Datum::Nil => Computed::Nothing,
+            Datum::Int(number) => Computed::Number(number),
+            Datum::Text(text) | Datum::Other(text) => match text.trim().parse() {
+                Ok(number) => Computed::Number(number),
+                Err(_) if text.contains(char::is_numeric) => Computed::Untold,
+                Err(_) => Computed::NoNumber,
+            },
+            Datum::Keyword(_) => Computed::NoNumber,
+        }
+    }
+
     /// Whether these shares of all rows give the result; `None` if that cannot be told.
     pub fn agrees(&self, values: &Values, shares: impl Iterator<Item = Share>) -> Option<bool> {
         let mut rows = 0u64;
@@ -141,10 +170,10 @@ impl Aggregate {
             }
         }
         let found = if self.function == Function::Count { Some(rows.into()) } else { number };
-        match (values.datum(self.result), found) {
-            (Datum::Unknown, _) => None,
-            (Datum::Int(result), Some(found)) => Some(result == found),
-            (Datum::Nil, None) => Some(true),
+        match (self.computed(values), found) {
+            (Computed::Untold, _) => None,
+            (Computed::Number(result), Some(found)) => Some(result == found),
+            (Computed::Nothing, None) => Some(true),
             _ => Some(false),
         }
     }
@@ -329,4 +358,31 @@ fn between(values: &Values, low: Value, middle: Value, high: Value) -> Option<bo
         _ => None,
     };
     Some(at_most(low, middle)? && at_most(middle, high)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_numbers_in_any_notation_of_whole_numbers() {
+        let mut values = Values::default();
+        let largest = i128::MAX.to_string();
+        for (datum, computed) in [
+            (Datum::Int(7), Computed::Number(7)),
+            (Datum::Other("18446744073709551616"), Computed::Number(1 << 64)),
+            (Datum::Text("-9223372036854775809"), Computed::Number(-(1 << 63) - 1)),
+            (Datum::Text(&largest), Computed::Number(i128::MAX)),
+            (Datum::Text(&format!("{largest}0")), Computed::Untold),
+            (Datum::Other("5.0"), Computed::Untold),
+            (Datum::Unknown, Computed::Untold),
+            (Datum::Nil, Computed::Nothing),
+            (Datum::Text("many"), Computed::NoNumber),
+            (Datum::Other("true"), Computed::NoNumber),
+        ] {
+            let result = values.intern_datum(datum);
+            let aggregate = Aggregate { function: Function::Sum, result };
+            assert_eq!(aggregate.computed(&values), computed, "{datum}");
+        }
+    }
 }

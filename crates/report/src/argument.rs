@@ -280,18 +280,16 @@ fn cast(scenario: &Scenario) -> Vec<String> {
             joined(txn.operations.iter().filter(|op| op.involved).map(|op| op.place.as_str()));
         let others =
             txn.operations.iter().filter(|op| !op.involved).count() + txn.operations_left_out;
-        let beside = match others {
-            0 => String::new(),
-            1 => ", and another operation".to_owned(),
-            count => format!(", and {count} other operations"),
-        };
-        let ops = if ops.is_empty() {
-            "did nothing that matters here".to_owned()
-        } else {
-            ops.join(", ")
+        let told = match (ops.is_empty(), others) {
+            (true, 0) => "did nothing".to_owned(),
+            (true, 1) => "one operation, which does not matter here".to_owned(),
+            (true, count) => format!("{count} operations, which do not matter here"),
+            (false, 0) => ops.join(", "),
+            (false, 1) => format!("{}, and another operation", ops.join(", ")),
+            (false, count) => format!("{}, and {count} other operations", ops.join(", ")),
         };
         let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
-        lines.push(format!("  {}  {ops}{beside}{place}", " ".repeat(width)));
+        lines.push(format!("  {}  {told}{place}", " ".repeat(width)));
     }
     lines
 }
@@ -344,8 +342,11 @@ fn did(op: &ScenarioOp) -> String {
 fn rows(op: &ScenarioOp) -> String {
     let listed = |is_told: &dyn Fn(&ScenarioRow) -> bool| {
         let rows = op.rows.iter().filter(|row| is_told(row));
-        let rows: Vec<String> = rows.map(|row| format!("{} = {}", row.key, row.value)).collect();
-        rows.join(", ")
+        let told = |row: &ScenarioRow| match row.value.as_str() {
+            "?" => row.key.clone(),
+            value => format!("{} = {value}", row.key),
+        };
+        rows.map(told).collect::<Vec<String>>().join(", ")
     };
     let found = listed(&|row| row.matched);
     let others = listed(&|row| !row.matched && row.value != "nil" && row.value != "?");

@@ -47,7 +47,7 @@ pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
 
 use given::LeftOut;
-use isolde::lint::{Rule, vacuity, wrongly_read, wrongly_told};
+use isolde::lint::{Rule, untimed, vacuity, wrongly_read, wrongly_told};
 use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
@@ -351,7 +351,9 @@ fn notes_on(
         example,
     };
     let mut notes: Vec<NoteReport> = rules.into_iter().map(|rule| note(rule, None)).collect();
+    let held = decided.iter().filter(|it| matches!(it.1, Verdict::Satisfied(_))).map(|it| it.0);
     let mut wrong = wrongly_told(history, index);
+    wrong.extend(untimed(history, index, held));
     wrong.extend(wrongly_read(history, index));
     notes.extend(wrong.into_iter().map(|(rule, example)| note(rule, Some(example))));
     notes.extend(left_out::notes(history, options));

@@ -4,9 +4,10 @@ use crate::{argument, scenario};
 use isolde::elle::Problem;
 use isolde::{Anomaly, AnomalyKind, Evidence, INITIAL};
 use isolde_history::{
-    Aggregate, Condition, Datum, History, Index, KeyId, OpId, OpKind, PositionUnit, TxnId, Value,
-    VersionEvidence, VersionStep, is_visible,
+    Aggregate, Condition, Datum, History, Index, KeyId, OpId, OpKind, Outcome, PositionUnit, TxnId,
+    Value, VersionEvidence, VersionStep, is_visible,
 };
+use std::collections::HashSet;
 
 /// What prose needs to name things.
 pub struct Prose<'a> {
@@ -33,12 +34,46 @@ impl<'a> Prose<'a> {
             Condition::All => "all rows".to_owned(),
             ref condition => format!("rows with {}", condition.display(self.history.values())),
         };
+        let is_update = self.history.op(read).kind == OpKind::PredicateUpdate;
         match predicate.aggregate {
+            None if is_update => format!("updated {rows}"),
             None => format!("selected {rows}"),
             Some(Aggregate { function, result }) => {
                 format!("computed the {} of {rows} as {}", function.name(), self.value(result))
             }
         }
+    }
+
+    /// Whether an update found a row without telling what it was.
+    pub(crate) fn is_replaced(&self, update: OpId, key: KeyId) -> bool {
+        let history = self.history;
+        if history.op(update).kind != OpKind::PredicateUpdate {
+            return false;
+        }
+        let rows = &history.predicate(update).rows;
+        let mut untold = rows.iter().filter(|row| row.matched && row.value == Value::UNKNOWN);
+        untold.any(|row| row.key == key) || history.replaced(update).any(|row| row == key)
+    }
+
+    /// Who appended an element that a list shows twice, if it was appended more than once.
+    pub(crate) fn appended_again(&self, read: OpId, key: KeyId) -> Option<String> {
+        let (history, list) = (self.history, self.history.list(read));
+        let mut met = HashSet::new();
+        let element = *list.iter().find(|&&element| !met.insert(element))?;
+        let versions = self.index.versions_of(history, key).iter();
+        let same = versions.filter(|version| version.value == element).map(|it| it.op());
+        let may_count = |op: &OpId| history.outcome(history.txn_of(*op)) != Outcome::Aborted;
+        let appends: Vec<OpId> = same.filter(may_count).collect();
+        if appends.len() < 2 {
+            return None;
+        }
+        let names = everybody(self, &appends);
+        let element = self.value(element);
+        Some(if names == self.txn(history.txn_of(appends[0])) {
+            format!("{names} appended {element} more than once")
+        } else {
+            format!("{names} each appended {element}")
+        })
     }
 
     /// What an operation saw of a key, and by which condition, if by one.
@@ -49,6 +84,14 @@ impl<'a> Prose<'a> {
         } else {
             format!("{} and read {content}", self.looked(read))
         }
+    }
+
+    /// Who read what. A call of a store has its function in place of the key.
+    pub(crate) fn saw(&self, read: OpId, key: KeyId) -> String {
+        if self.history.op(read).kind == OpKind::Call {
+            return crate::real_time::did(self, read);
+        }
+        format!("{} read {}", self.txn(self.history.txn_of(read)), self.content(read, key))
     }
 
     /// The same of a second operation, which repeats nothing of the first if both name the key.
@@ -121,6 +164,8 @@ impl<'a> Prose<'a> {
             _ => safe(self.file.rsplit('/').next().unwrap_or(self.file)),
         };
         match self.history.position_unit() {
+            // The source had no places, or nobody noted them.
+            PositionUnit::Line | PositionUnit::Record if place == 0 => file,
             PositionUnit::Line => format!("{file}:{place}"),
             PositionUnit::Record => format!("{file}, record {place}"),
             PositionUnit::Index => format!("{file}, index {place}"),
@@ -216,7 +261,7 @@ pub fn explain(prose: &Prose<'_>, anomaly: &Anomaly) -> String {
 fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId]) -> String {
     let txn = |op: OpId| prose.txn(prose.history.txn_of(op));
     let read = ops[0];
-    let saw = format!("{} read {} {}", txn(read), prose.content(read, key), prose.at(read));
+    let saw = format!("{} {}", prose.saw(read, key), prose.at(read));
     let other = ops.get(1).copied();
     let wrote = |op: OpId| format!("{} {}", prose.content(op, key), prose.at(op));
     match (kind, other) {
@@ -228,7 +273,10 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             _,
         ) => crate::real_time::explain(prose, kind, ops),
         (AnomalyKind::NoVersionOrder, _) => {
-            format!("no order of {} explains what they saw: all were tried", everybody(prose, ops))
+            format!(
+                "no order of {} that the level allows explains what they saw: all were tried",
+                everybody(prose, ops)
+            )
         }
         (AnomalyKind::AbortedRead, Some(write)) => {
             format!("{saw}\n{} wrote {} and was aborted", txn(write), wrote(write))
@@ -250,15 +298,7 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
                 wrote(write)
             )
         }
-        (AnomalyKind::NonRepeatableRead, Some(second)) => {
-            let later = format!("{} {}", prose.found_later(read, second, key), prose.at(second));
-            format!(
-                "{} {} {}\nand later {later}",
-                txn(read),
-                prose.found(read, key),
-                prose.at(read)
-            )
-        }
+        (AnomalyKind::NonRepeatableRead, Some(second)) => differing(prose, key, read, second),
         (AnomalyKind::DuplicateWrite, Some(second)) => format!(
             "{} wrote {}\n{} wrote it too {}",
             txn(read),
@@ -275,10 +315,24 @@ fn by_operations(prose: &Prose<'_>, kind: AnomalyKind, key: KeyId, ops: &[OpId])
             let other = format!("{} read {}", txn(second), wrote(second));
             format!("{saw}\n{other}\nneither is a prefix of the other")
         }
-        (AnomalyKind::DuplicateElements, _) => format!("{saw}: an element stands in it twice"),
-        (AnomalyKind::ResultSetMismatch, _) => mismatch(prose, key, read),
+        (AnomalyKind::DuplicateElements, _) => {
+            let appended = prose.appended_again(read, key);
+            let appended = appended.map_or(String::new(), |appended| format!("\n{appended}"));
+            format!("{saw}: an element stands in it twice{appended}")
+        }
+        (AnomalyKind::ResultSetMismatch, _) => mismatch(prose, key, ops),
         _ => format!("{saw}, which nobody wrote"),
     }
+}
+
+/// Two reads of a key that differ, or one that returned two versions of it.
+fn differing(prose: &Prose<'_>, key: KeyId, read: OpId, second: OpId) -> String {
+    let reader = prose.txn(prose.history.txn_of(read));
+    let first = format!("{reader} {} {}", prose.found(read, key), prose.at(read));
+    if second == read {
+        return format!("{first}: two versions of one row");
+    }
+    format!("{first}\nand later {} {}", prose.found_later(read, second, key), prose.at(second))
 }
 
 /// The transactions of these operations, each once.
@@ -338,6 +392,13 @@ fn mismatched_snapshot(prose: &Prose<'_>, key: KeyId, read: OpId) -> Option<Stri
              {at}"
         ));
     }
+    if prose.is_replaced(read, key) {
+        let name = prose.key(key);
+        return Some(format!(
+            "{reader} {looked} and with them {name}, which does not meet that in the snapshot that \
+             the database told {at}"
+        ));
+    }
     let Some(row) = predicate.rows.iter().find(|row| row.key == key) else {
         let name = prose.key(key);
         return Some(format!(
@@ -355,7 +416,9 @@ fn mismatched_snapshot(prose: &Prose<'_>, key: KeyId, read: OpId) -> Option<Stri
     })
 }
 
-fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
+/// A result that rows do not give: of the operation, and the writes that it is told by, if any.
+fn mismatch(prose: &Prose<'_>, key: KeyId, ops: &[OpId]) -> String {
+    let read = ops[0];
     let predicate = prose.history.predicate(read);
     let looked = prose.looked(read);
     let reader = prose.txn(prose.history.txn_of(read));
@@ -365,9 +428,20 @@ fn mismatch(prose: &Prose<'_>, key: KeyId, read: OpId) -> String {
     {
         return told;
     }
+    if predicate.aggregate.is_some() && ops.len() > 1 && row.is_none() {
+        let (writers, at) = (everybody(prose, &ops[1..]), prose.at(read));
+        return format!("{reader} {looked}, which what {writers} wrote gives in no order {at}");
+    }
     if predicate.aggregate.is_some() {
         let at = prose.at(read);
         return format!("{reader} {looked}, which the rows that it saw do not give {at}");
+    }
+    if prose.is_replaced(read, key) {
+        let (name, at) = (prose.key(key), prose.at(read));
+        return format!(
+            "{reader} {looked} and with them {name}, no version of which it can have seen meets \
+             that {at}"
+        );
     }
     if row.is_none() {
         let (name, at) = (prose.key(key), prose.at(read));

@@ -4,7 +4,7 @@
 //! the most that all of them can make together; a least or largest value is one that some key
 //! has, and no key has one beyond it.
 
-use isolde_history::{Aggregate, Datum, Function, History, Share, Value};
+use isolde_history::{Aggregate, Computed, Datum, Function, History, Share, Value};
 use std::collections::{BTreeSet, HashSet};
 
 /// Of more different sums nothing is said, and of sums that take more additions.
@@ -23,14 +23,14 @@ pub(super) fn is_impossible(
     if choices.iter().any(Vec::is_empty) {
         return true;
     }
-    let result = match (history.datum(aggregate.result), aggregate.function) {
-        (Datum::Unknown, _) => return false,
-        (Datum::Int(result), _) => result,
-        (Datum::Nil, Function::Min | Function::Max | Function::Sum) => {
+    let result = match (aggregate.computed(history.values()), aggregate.function) {
+        (Computed::Untold, _) => return false,
+        (Computed::Number(result), _) => result,
+        (Computed::Nothing, Function::Min | Function::Max | Function::Sum) => {
             return choices.iter().any(|shares| !shares.contains(&Share::Nothing));
         }
         // No number of rows, and no value of one.
-        _ => return true,
+        (Computed::Nothing | Computed::NoNumber, _) => return true,
     };
     let is_outside = is_sum(history, result, Share::Nothing, choices) == Some(false);
     match aggregate.function {
@@ -90,10 +90,10 @@ pub(super) fn allows(
     share: Share,
     others: &[Vec<Share>],
 ) -> bool {
-    let result = match history.datum(aggregate.result) {
-        Datum::Int(result) => result,
-        Datum::Nil => return share == Share::Nothing,
-        _ => return true,
+    let result = match aggregate.computed(history.values()) {
+        Computed::Number(result) => result,
+        Computed::Nothing => return share == Share::Nothing,
+        Computed::Untold | Computed::NoNumber => return true,
     };
     let possible = match aggregate.function {
         Function::Count | Function::Sum => is_sum(history, result, share, others),

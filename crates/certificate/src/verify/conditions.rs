@@ -400,7 +400,8 @@ fn check_result(facts: &Facts<'_>, op: OpId, aggregate: Aggregate) -> Result<Txn
     }
 }
 
-/// Whether no version of a key, in whatever order they came, fits what an operation found.
+/// Whether no version of a key, in whatever order they came, fits what an operation found. Of an
+/// aggregate all keys are asked, which the first stands for.
 pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<TxnId, String> {
     let history = facts.history;
     let looked = Looked::new(history, op, key)
@@ -408,6 +409,9 @@ pub(super) fn check_mismatch(facts: &Facts<'_>, op: OpId, key: KeyId) -> Result<
     looked.refuse_list(facts)?;
     let fits = || Err(MAY_FIT.to_owned());
     if let Some(aggregate) = looked.predicate.aggregate {
+        if key != KeyId(0) {
+            return Err("an aggregate is of all keys, which key 0 stands for".into());
+        }
         return check_result(facts, op, aggregate);
     }
     if let Some(own) = looked.own {

@@ -324,7 +324,13 @@ impl<'a> Shown<'_, 'a> {
         let tells_more =
             |read: &Read<'_>| history.snapshot(read.txn, op).is_some() || is_aggregate();
         if asks && reads.first().is_none_or(tells_more) {
-            let reader = super::conditions::check_mismatch(self.facts, op, self.key);
+            let reader = match write {
+                Some(write) if is_aggregate() => {
+                    let of = write.0;
+                    Err(format!("an aggregate is wrong by itself, and not by operation {of}"))
+                }
+                _ => super::conditions::check_mismatch(self.facts, op, self.key),
+            };
             if reads.is_empty() || reader.is_ok() {
                 return reader.and_then(|reader| self.check_counts(reader));
             }

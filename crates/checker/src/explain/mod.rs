@@ -136,12 +136,36 @@ fn shrunk(
     limits: &Limits<'_>,
 ) -> Option<Explanation> {
     let part = Part::new(history, index, &selection);
-    let shown_at = weakest(&part.history, level, options, limits);
+    let weaker = weakest(&part.history, level, options, limits);
+    let whole = Whole { history, index, options, limits };
+    let shown_at = if whole.breaks(&selection, level, weaker) { weaker } else { level };
     let start = Start { selection, kept: Vec::new() };
     let found = shrunk_at((history, index), shown_at, start, options, limits)?;
     let told = seen::by_reads((history, index), &found)
         .and_then(|start| shrunk_at((history, index), shown_at, start, options, limits));
     Some(told.filter(|told| !seen::is_general(told.anomaly.kind)).unwrap_or(found))
+}
+
+/// What a part is of.
+struct Whole<'a> {
+    history: &'a History,
+    index: &'a Index,
+    options: Options,
+    limits: &'a Limits<'a>,
+}
+
+impl Whole<'_> {
+    /// Whether all of it breaks a level that a part breaks, given one that both break: a part with
+    /// lists that have become those of others may break more, and so may one without lists that
+    /// contradict each other.
+    fn breaks(&self, part: &Selection, broken: Level, level: Level) -> bool {
+        let is_implied = level == broken || level.weaker_than().contains(&broken);
+        let same = self.index.conflicts().is_empty() && part.keeps_lists(self.history, self.index);
+        is_implied || same || {
+            let check = Check::new(self.history, self.index, self.limits);
+            matches!(check.with_options(self.options).decide(level), Verdict::Violated(_))
+        }
+    }
 }
 
 /// A part that violates a level.
@@ -172,16 +196,24 @@ fn shrunk_at(
     if !is_minimal && part.history.txn_count() > UNFINISHED_TXNS_MAX {
         return None;
     }
+    let mut rules_out = ruled_out(&part.history, options, limits);
+    let whole = Whole { history, index, options, limits };
+    rules_out.retain(|&it| whole.breaks(&shrinker.selection, shown_at, it));
     let mut anomaly = argue(&part.history, shown_at, options, limits)?;
+    // A read skew as a weaker level names it, though the level asked for need not imply that one:
+    // half of a transaction was seen, whether sessions are asked for or not, and only levels with
+    // session order imply the one that says so.
     if anomaly.kind == AnomalyKind::ReadSkew {
-        let specific = most_specific(&part.history, shown_at, options, limits);
-        let is_same = |specific: &Anomaly| names_all(&part.history, specific);
+        let named_at = rules_out.iter().copied().find(|&weaker| weaker < shown_at);
+        let specific = named_at.and_then(|it| argue(&part.history, it, options, limits));
+        let is_same = |specific: &Anomaly| {
+            shown_at.forbids(specific.kind) && names_all(&part.history, specific)
+        };
         anomaly = specific.filter(is_same).unwrap_or(anomaly);
     }
     if anomaly.kind == AnomalyKind::UnexplainedOperation {
         name_all(&part.history, &mut anomaly);
     }
-    let rules_out = ruled_out(&part.history, options, limits);
     let anomaly = back::to_whole(&part, anomaly);
     let rests_on = shrinker.selection;
     Some(Explanation { anomaly, shown_at, rules_out, rests_on, is_minimal })
@@ -200,8 +232,11 @@ fn by_operations(
     rules_out.extend(ruled_out(&part.history, options, limits));
     rules_out.extend(single::ruled_out(history, anomaly));
     if is_mismatch_of_versions(&part.history, anomaly) {
-        rules_out.extend(stronger(Level::Prefix));
-        rules_out.extend(stronger(Level::SnapshotIsolation));
+        for weakest in [Level::Prefix, Level::SnapshotIsolation] {
+            if is_violated(history, weakest, options, limits) {
+                rules_out.extend(stronger(weakest));
+            }
+        }
     }
     rules_out.sort_unstable();
     rules_out.dedup();
@@ -230,25 +265,6 @@ fn stronger(level: Level) -> Vec<Level> {
     levels.extend(level.stronger_than());
     levels.sort_unstable();
     levels
-}
-
-/// A read skew as a weaker level names it, though the level asked for need not imply that one:
-/// half of a transaction was seen, whether sessions are asked for or not, and only levels with
-/// session order imply the one that says so.
-fn most_specific(
-    history: &History,
-    level: Level,
-    options: Options,
-    limits: &Limits<'_>,
-) -> Option<Anomaly> {
-    let index = Index::new(history);
-    let mut check = Check::new(history, &index, limits).with_options(options);
-    let mut weaker = applicable_levels(history);
-    weaker.sort_unstable();
-    weaker.retain(|&other| other < level);
-    let named_at =
-        weaker.into_iter().find(|&it| matches!(check.decide(it), Verdict::Violated(_)))?;
-    argue(history, named_at, options, limits)
 }
 
 /// The anomaly of a small history.
@@ -285,12 +301,13 @@ fn argue(
             let argue_way = |history: &History| argue(history, level, options, limits);
             Readings::of(history, &index)?.argue(argue_way)
         })
-        .or_else(|| of_everything(history))
+        .or_else(|| of_everything(history, options, limits))
 }
 
 /// What cannot be told but by all that was done. Of one aggregate and writes it is that one
-/// which was computed of what was not there.
-fn of_everything(history: &History) -> Option<Anomaly> {
+/// which was computed of what was not there, if it is so without sessions and times; it comes
+/// first.
+fn of_everything(history: &History, options: Options, limits: &Limits<'_>) -> Option<Anomaly> {
     let ops: Vec<OpId> = history.txns().flat_map(|txn| history.ops_of(txn)).collect();
     let mut keys = ops.iter().map(|&op| history.op(op).key);
     let key = keys.find(|key| key.index() < history.key_count()).or(history.keys().next());
@@ -299,8 +316,11 @@ fn of_everything(history: &History) -> Option<Anomaly> {
     if let (Some(&only), None) = (others.next(), others.next())
         && history.op(only).kind == OpKind::PredicateRead
         && history.predicate(only).aggregate.is_some()
+        && ruled_out(history, options, limits).contains(&Level::SnapshotIsolation)
     {
-        return Some(of_operations(history, AnomalyKind::ResultSetMismatch, key, vec![only]));
+        let writes = ops.iter().copied().filter(|&op| op != only);
+        let ops = std::iter::once(only).chain(writes).collect();
+        return Some(of_operations(history, AnomalyKind::ResultSetMismatch, key, ops));
     }
     ops.first()?;
     Some(of_operations(history, AnomalyKind::NoVersionOrder, key, ops))

@@ -97,7 +97,8 @@ pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -
 fn sorted(history: &History, index: &Index, ops: HashSet<OpId>) -> Selection {
     let mut ops: Vec<OpId> = ops.into_iter().collect();
     ops.sort_unstable();
-    let mut selection = Selection { ops, ..Selection::default() };
+    let initial = Selection::unwritten(history);
+    let mut selection = Selection { ops, initial, ..Selection::default() };
     selection.close(history, index);
     selection
 }

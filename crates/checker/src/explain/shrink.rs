@@ -7,7 +7,8 @@ use crate::level::Level;
 use crate::readings::Readings;
 use crate::strong::Options;
 use crate::verdict::Violated;
-use isolde_history::{History, Index, OpId, Outcome, Part, Selection, TxnId};
+use hashbrown::HashSet;
+use isolde_history::{History, Index, KeyId, OpId, Outcome, Part, Selection, TxnId};
 use std::time::{Duration, Instant};
 
 /// How far shrinking has come.
@@ -51,7 +52,7 @@ pub(super) enum Keep {
 }
 
 /// The smallest part of a history that violates `level` still, given that it does: no
-/// transaction and no operation of it can be left out, unless that took too long to find out,
+/// transaction, operation or initial value of it can be left out, unless that took too long to find out,
 /// which the last progress tells. Begins with what the violation names,
 /// if that is enough, and with everything otherwise.
 pub fn shrink(
@@ -102,7 +103,8 @@ fn start(
     Selection::all(history)
 }
 
-/// How much there is to look at: operations, and what those by condition say of rows.
+/// How much there is to look at: operations, what those by condition say of rows, and the keys
+/// that they may say something of.
 pub(super) fn work_of(history: &History) -> usize {
     if !history.has_predicates() {
         return history.op_count();
@@ -110,7 +112,7 @@ pub(super) fn work_of(history: &History) -> usize {
     let by_condition = (0..history.op_count() as u32).map(OpId);
     let by_condition = by_condition.filter(|&op| !history.op(op).kind.has_key());
     let rows: usize = by_condition.map(|op| history.predicate(op).rows.len()).sum();
-    history.op_count() + rows
+    history.op_count() + rows + history.key_count()
 }
 
 /// How often it may be looked at: once for each way to understand it, up to what trying all
@@ -179,6 +181,9 @@ impl<'a> Shrinker<'a> {
         if keep == Keep::OnlyWhatIsNeeded {
             self.loosen_all();
         }
+        if !self.selection.initial.is_empty() {
+            self.try_this(Selection { initial: Vec::new(), ..self.selection.clone() });
+        }
         loop {
             let before = self.selection.clone();
             self.round(keep);
@@ -193,17 +198,21 @@ impl<'a> Shrinker<'a> {
     }
 
     fn round(&mut self, keep: Keep) {
-        self.halving(|shrinker| {
+        let txns = |shrinker: &Self| -> Vec<Vec<OpId>> {
             let history = shrinker.whole.0;
             let of = |txn| history.ops_of(txn).filter(|&op| shrinker.selection.has(op)).collect();
             shrinker.selection.txns(history).into_iter().map(of).collect()
-        });
+        };
+        self.halving(txns, |shrinker, txns| shrinker.try_without(&txns.concat()));
         if keep == Keep::OnlyWhatIsNeeded {
             for txn in self.selection.txns(self.whole.0) {
                 self.loosen(txn);
             }
         }
-        self.halving(|shrinker| shrinker.selection.ops.iter().map(|&op| vec![op]).collect());
+        let ops = |shrinker: &Self| shrinker.selection.ops.clone();
+        self.halving(ops, Self::try_without);
+        let keys = |shrinker: &Self| shrinker.selection.initial.clone();
+        self.halving(keys, Self::try_without_keys);
     }
 
     fn is_stopped(&self) -> bool {
@@ -211,17 +220,20 @@ impl<'a> Shrinker<'a> {
     }
 
     /// Tries to leave out a half of all units, then each quarter, and so on.
-    fn halving(&mut self, units: impl Fn(&Self) -> Vec<Vec<OpId>>) {
+    fn halving<Unit>(
+        &mut self,
+        units: impl Fn(&Self) -> Vec<Unit>,
+        try_without: impl Fn(&mut Self, &[Unit]),
+    ) {
         let mut together = units(self).len().div_ceil(2).max(1);
         loop {
             let mut at = 0;
-            let all = units(self);
+            let mut all = units(self);
             // The last are tried first: earlier ones have more that depends on them.
-            let all: Vec<Vec<OpId>> = all.into_iter().rev().collect();
+            all.reverse();
             while at < all.len() && !self.is_stopped() {
                 let end = (at + together).min(all.len());
-                let without: Vec<OpId> = all[at..end].concat();
-                self.try_without(&without);
+                try_without(self, &all[at..end]);
                 at = end;
             }
             if together == 1 || self.is_stopped() {
@@ -243,6 +255,13 @@ impl<'a> Shrinker<'a> {
         if self.kept.iter().all(|&op| smaller.has(op)) {
             self.try_this(smaller);
         }
+    }
+
+    fn try_without_keys(&mut self, keys: &[KeyId]) {
+        let without: HashSet<KeyId> = keys.iter().copied().collect();
+        let mut smaller = self.selection.clone();
+        smaller.initial.retain(|key| !without.contains(key));
+        self.try_this(smaller);
     }
 
     fn try_this(&mut self, smaller: Selection) {

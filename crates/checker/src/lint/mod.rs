@@ -12,6 +12,8 @@ mod size;
 mod times;
 mod values;
 
+use crate::level::Level;
+use crate::strong::needs_times;
 use isolde_history::{History, Index, KeyId, OpId, Remark, TxnId, Value};
 
 /// How sure a rule is that the recording is at fault.
@@ -56,6 +58,7 @@ pub static RULES: &[Rule] = &[
     times::READ_BEFORE_IT_WAS_SENT,
     times::CLOCK_WENT_BACK,
     times::OVERLAPPING_SESSION,
+    times::MISSING_TIMES,
     remarks::REUSED_PROCESS,
     remarks::COMPLETION_WITHOUT_INVOCATION,
     remarks::DUPLICATE_INDEX,
@@ -142,6 +145,18 @@ pub fn vacuity(history: &History, index: &Index) -> Vec<&'static Rule> {
 /// rest on, each with an example.
 pub fn wrongly_told(history: &History, index: &Index) -> Vec<(&'static Rule, String)> {
     first_of(TOLD, history, index)
+}
+
+/// Why levels of real time, if they are among those that hold, say less than they seem to, with
+/// an example.
+pub fn untimed(
+    history: &History,
+    index: &Index,
+    mut held: impl Iterator<Item = Level>,
+) -> Vec<(&'static Rule, String)> {
+    let is_timed = |level: Level| level == Level::Linearizable || needs_times(level);
+    let rules: &[&Rule] = if held.any(is_timed) { &[&times::MISSING_TIMES] } else { &[] };
+    first_of(rules, history, index)
 }
 
 /// Mistakes of a recording that make reads look wrong which are not, each with an example.

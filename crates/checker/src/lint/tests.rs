@@ -280,3 +280,23 @@ fn keys_that_are_never_read_are_found_if_they_are_most() {
     assert_eq!(found(rule, "A: w(x,1) w(y,2) w(z,3)\nB: r(x,1)"), "2 of 3 written keys: y, z");
     assert_eq!(found(rule, "A: w(x,1) w(y,2)\nB: r(x,1)"), "");
 }
+
+#[test]
+fn committed_transactions_without_times_are_counted() {
+    let rule = "missing-times";
+    let of = |times: [&str; 3]| {
+        let [a, b, c] = times;
+        found(rule, &format!("A {a}: w(x,1)\nB {b}: r(x,nil)\nC {c}: r(x,1) unknown"))
+    };
+    assert_eq!(of(["@1..2", "@3..4", "@5..?"]), "");
+    assert_eq!(of(["", "", ""]), "");
+    assert_eq!(of(["@1..2", "", ""]), "1 of 2 committed transactions have both times, B has not");
+    assert_eq!(
+        of(["@?..2", "@?..4", ""]),
+        "0 of 2 committed transactions have both times, A has not"
+    );
+    assert_eq!(
+        of(["@1..?", "@3..4", ""]),
+        "1 of 2 committed transactions have both times, A has not"
+    );
+}

@@ -4,7 +4,7 @@
 //! the other rules stay within one client's clock.
 
 use super::{Certainty, Examples, Recording, Rule};
-use isolde_history::{ALWAYS, Interval, NEVER, Origin, TxnId};
+use isolde_history::{ALWAYS, Interval, NEVER, Origin, Outcome, TxnId};
 
 pub(super) const COMPLETED_BEFORE_INVOKED: Rule = Rule {
     name: "completed-before-invoked",
@@ -47,6 +47,15 @@ pub(super) const OVERLAPPING_SESSION: Rule = Rule {
     meaning: "two transactions of one session were open at the same time, so session order is none",
     advice: "give every connection a session of its own; do not share an id between threads",
     find: overlapping_session,
+};
+
+pub(super) const MISSING_TIMES: Rule = Rule {
+    name: "missing-times",
+    certainty: Certainty::Certain,
+    meaning: "committed transactions lack the time of their invocation or completion, so real time \
+              says less of them than it could, and levels of real time hold more easily",
+    advice: "record when each transaction was sent and when its outcome came back",
+    find: missing_times,
 };
 
 /// Whether something recorded to have ended did so before it was recorded to begin.
@@ -120,6 +129,33 @@ fn shown(interval: Interval) -> String {
         time => time.to_string(),
     };
     format!("from {invoked} to {completed}")
+}
+
+/// One finding for all of them: what matters is how many there are. Nobody knows when a
+/// transaction of unknown outcome ended.
+fn missing_times(recording: &Recording<'_>) -> Examples {
+    let history = recording.history;
+    let mut examples = Examples::default();
+    if !history.has_times() {
+        return examples;
+    }
+    let has_both = |txn: &TxnId| {
+        let Interval { invoked, completed } = history.txn_interval(*txn);
+        invoked != ALWAYS && completed != NEVER
+    };
+    let committed = || history.txns().filter(|&txn| history.outcome(txn) == Outcome::Committed);
+    let mut others = committed().filter(|txn| !has_both(txn));
+    if let Some(first) = others.next() {
+        let (all, some) = (committed().count(), 1 + others.count());
+        examples.add(history.ops_of(first).next(), || {
+            let first = recording.txn(first);
+            format!(
+                "{} of {all} committed transactions have both times, {first} has not",
+                all - some
+            )
+        });
+    }
+    examples
 }
 
 fn read_before_it_was_sent(recording: &Recording<'_>) -> Examples {

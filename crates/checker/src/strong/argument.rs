@@ -122,12 +122,13 @@ impl Closed {
     }
 
     /// How far it is from plain: 0 without anti-dependencies, 1 with the one that is
-    /// tried, 2 with others.
+    /// tried, 2 with another one, 3 with more.
     fn rank(&self) -> usize {
         match self.arcs.iter().filter(|arc| arc.is_anti).count() {
             0 => 0,
             1 if self.arcs[0].is_anti => 1,
-            _ => 2,
+            1 => 2,
+            _ => 3,
         }
     }
 }

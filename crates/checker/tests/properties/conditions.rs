@@ -423,3 +423,18 @@ fn a_part_lists_only_rows_that_may_meet_the_condition() {
     let rows: Vec<usize> = rows.map(|op| part.history.predicate(op).rows.len()).collect();
     assert_eq!(rows, [1, 1, 1]);
 }
+
+/// No condition tells anything of a list, and of what is left of one neither.
+#[test]
+fn a_list_is_one_without_the_operations_that_show_it() {
+    for list in ["B: a(x,1) aborted", "B: r(x,[1]) aborted"] {
+        let whole = history(&format!("init x=5\nA: p(sum all -> 10)\n{list}"));
+        let index = Index::new(&whole);
+        assert_eq!(reference::decide(&whole, Level::Serializable), Reference::Satisfied, "{list}");
+        let mut selection = Selection::all(&whole);
+        selection.ops.retain(|op| op.0 != 1);
+        let part = Part::new(&whole, &index, &selection);
+        let found = reference::decide(&part.history, Level::Serializable);
+        assert_eq!(found, Reference::Satisfied, "{list}");
+    }
+}

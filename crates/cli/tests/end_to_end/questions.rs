@@ -136,3 +136,23 @@ fn without_lists_the_lattice_still_holds() {
     assert_eq!(folder.isolde("check lists.hist -q -l rc --without lists").status, 0);
     assert_eq!(folder.isolde("check lists.hist -q -l rc").status, 1);
 }
+
+#[test]
+fn a_level_of_real_time_that_holds_for_want_of_times_is_noted() {
+    let folder = Folder::with(&[
+        ("some.hist", "A @1..2: w(x,1)\nB: r(x,nil)\nC: r(x,1)\n"),
+        ("all.hist", "A @1..2: w(x,1)\nB @1..3: r(x,nil)\nC @1..4: r(x,1)\n"),
+    ]);
+    let note = "\nnote: committed transactions lack the time of their invocation or completion, so \
+                real time says less of them than it could, and levels of real time hold more \
+                easily (missing-times)\n  such as: 1 of 3 committed transactions have both times, B \
+                has not\n";
+    for level in ["strict-serializable", "linearizable"] {
+        let run = folder.isolde(&format!("check some.hist --level {level}"));
+        assert!(run.status == 0 && run.stdout.contains(note), "{}", run.stdout);
+    }
+    for command in ["check some.hist --level serializable", "check all.hist --level sser"] {
+        let run = folder.isolde(command);
+        assert!(run.status == 0 && !run.stdout.contains("missing-times"), "{}", run.stdout);
+    }
+}

@@ -45,7 +45,7 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
     let mut scenario = Scenario {
         names: Names::of(anomaly, prose.history),
         transactions,
-        meaning: meaning(anomaly, prose.history).to_owned(),
+        meaning: meaning(prose, anomaly).to_owned(),
         also: also.iter().map(|&level| level.to_owned()).collect(),
         ..Scenario::default()
     };
@@ -79,8 +79,17 @@ pub(crate) fn scenario(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> S
 }
 
 /// What an anomaly means for an application.
-fn meaning(anomaly: &Anomaly, history: &History) -> &'static str {
+fn meaning(prose: &Prose<'_>, anomaly: &Anomaly) -> &'static str {
+    let history = prose.history;
     match &anomaly.evidence {
+        Evidence::Operations { key, ops }
+            if anomaly.kind == AnomalyKind::DuplicateElements
+                && prose.appended_again(ops[0], *key).is_some() =>
+        {
+            "Elements are taken to be appended once each, so that a list tells which appends it \
+             shows. This one was appended more than once, so it may be that no write took effect \
+             twice: let the workload append a new element each time."
+        }
         Evidence::Cycle(cycle)
             if anomaly.kind == AnomalyKind::Phantom && is_of_one_query(cycle, history) =>
         {
@@ -264,7 +273,14 @@ impl Cast<'_> {
                     value: prose.value(row.value),
                     matched: row.matched,
                 };
-                let rows = predicate.rows.iter().take(OPS_LISTED_MAX).map(row).collect();
+                // Rows that an update replaced are told by its writes alone.
+                let replaced = history.replaced(op).map(|key| isolde_history::PredicateRow {
+                    key,
+                    value: Value::UNKNOWN,
+                    matched: true,
+                });
+                let rows = predicate.rows.iter().copied().chain(replaced);
+                let rows = rows.take(OPS_LISTED_MAX).map(|it| row(&it)).collect();
                 (predicate.display(history.values()).to_string(), rows)
             }
             _ => (prose.value(it.value), Vec::new()),

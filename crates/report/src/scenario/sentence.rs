@@ -218,17 +218,17 @@ fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let write = prose.index.final_write(history, edge.before, key).map(|write| history.op(write));
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
-    if !history.op(read).kind.has_key() && !is_row(history.predicate(read)) {
+    let is_replaced = prose.is_replaced(read, key);
+    if !history.op(read).kind.has_key() && (is_replaced || !is_row(history.predicate(read))) {
         let looked = prose.looked(read);
         let name = prose.key(key);
         let wrote = prose.index.final_write(history, edge.before, key);
         let wrote = wrote.map_or_else(|| name.clone(), |write| prose.content(write, key));
-        return match history.predicate(read).aggregate {
-            Some(_) => format!("{after} {looked} over rows with {wrote} of {before}"),
-            None => {
-                format!("{after} {looked} and did not find {name}, as {before} left it: {wrote}")
-            }
-        };
+        if history.predicate(read).aggregate.is_some() {
+            return format!("{after} {looked}, with {name} as {before} left it: {wrote}");
+        }
+        let found = if is_replaced { "found" } else { "did not find" };
+        return format!("{after} {looked} and {found} {name}, as {before} left it: {wrote}");
     }
     match write {
         Some(write) if write.kind == OpKind::Append => {
@@ -252,16 +252,16 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     if !history.op(read).kind.has_key() {
         let predicate = history.predicate(read);
         let looked = prose.looked(read);
-        if !predicate.item_rows().any(|row| row.key == key) {
+        let is_replaced = prose.is_replaced(read, key);
+        if is_replaced || !predicate.item_rows().any(|row| row.key == key) {
             let name = prose.key(key);
-            return match predicate.aggregate {
-                Some(_) => format!("{before} {looked} before {after} replaced {name}{written}"),
-                None => {
-                    format!(
-                        "{before} {looked} and did not find {name} before {after} wrote it{written}"
-                    )
-                }
-            };
+            if predicate.aggregate.is_some() {
+                return format!("{before} {looked} before {after} replaced {name}{written}");
+            }
+            let found = if is_replaced { "found" } else { "did not find" };
+            return format!(
+                "{before} {looked} and {found} {name} before {after} wrote it{written}"
+            );
         }
         return format!(
             "{before} {looked} and saw {}, which {after} replaced{written}",

@@ -21,7 +21,7 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
     let first = ops[0];
     match (anomaly.kind, ops) {
         (AnomalyKind::ThinAirRead, _) => {
-            format!("{} read {}, which nobody wrote", name(first), content(first))
+            format!("{}, which nobody wrote", prose.saw(first, key))
         }
         (AnomalyKind::AbortedRead, [read, write, ..]) => format!(
             "{} read {}, which {} wrote and rolled back",
@@ -47,6 +47,10 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
             content(*write),
             content(*read)
         ),
+        // A database that is wrong may return a row twice.
+        (AnomalyKind::NonRepeatableRead, [one, other, ..]) if one == other => {
+            format!("{} {}: two versions of one row", name(*one), prose.found(*one, key))
+        }
         (AnomalyKind::NonRepeatableRead, [one, other, ..]) => {
             let (found, later) = (prose.found(*one, key), prose.found_later(*one, *other, key));
             format!("{} {found} and then {later}", name(*one))
@@ -55,7 +59,9 @@ fn of_operations(prose: &Prose<'_>, anomaly: &Anomaly, key: KeyId, ops: &[OpId])
             format!("{} and {} both wrote {}", name(*one), name(*other), content(*one))
         }
         (AnomalyKind::DuplicateElements, _) => {
-            format!("{} read {}, with an element twice", name(first), content(first))
+            let appended = prose.appended_again(first, key);
+            let appended = appended.map_or(String::new(), |appended| format!("; {appended}"));
+            format!("{} read {}, with an element twice{appended}", name(first), content(first))
         }
         _ => {
             let text = explain(prose, anomaly);
@@ -205,6 +211,9 @@ fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
     let Missed { reader, by, wrote, .. } = it;
     let its = format!("its {wrote}");
     match path {
+        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] if *key == it.key => {
+            seen_and_missed(prose, it, *read)
+        }
         [Edge { reason: Reason::ReadsFrom { read, key }, .. }] => {
             let saw = saw_of(prose, *read, *key, by);
             match it.looked(prose) {
@@ -233,6 +242,18 @@ fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
     }
 }
 
+/// One transaction saw a version and missed the same.
+fn seen_and_missed(prose: &Prose<'_>, it: &Missed, read: OpId) -> String {
+    let (reader, saw) = (&it.reader, saw_of(prose, read, it.key, &it.by));
+    match it.looked(prose) {
+        Some(looked) if it.read == Some(read) => {
+            format!("{reader} {looked} and read {}: two versions of one row", it.saw(prose))
+        }
+        Some(_) => format!("{reader} {saw}, but also {}", it.told(prose, "it")),
+        None => format!("{reader} {saw}, but also read {}", it.saw(prose)),
+    }
+}
+
 /// What was seen of another transaction, and how.
 fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
     let history = prose.history;
@@ -243,7 +264,10 @@ fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
     let predicate = history.predicate(read);
     let name = prose.key(key);
     if predicate.aggregate.is_some() {
-        return format!("{looked} with {name} of {by}");
+        return format!("{looked}, with {name} as {by} left it");
+    }
+    if prose.is_replaced(read, key) {
+        return format!("{looked} and found {name}, as {by} left it");
     }
     if predicate.item_rows().any(|row| row.key == key && row.matched) {
         return format!("{looked} and saw {} of {by}", prose.content(read, key));
@@ -326,6 +350,18 @@ fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
         }
         [(read, key), ..] => {
             let edge = edges.iter().find(|edge| read_of(edge).is_some()).unwrap_or(&edges[0]);
+            if let (false, Some(write)) = (
+                prose.history.op(read).kind.has_key(),
+                prose.index.final_write(prose.history, edge.after, key),
+            ) {
+                return format!(
+                    "{0} {1} and missed {2} of {3}; {0} then replaced that without having seen it",
+                    prose.txn(edge.before),
+                    prose.looked(read),
+                    prose.content(write, key),
+                    prose.txn(edge.after)
+                );
+            }
             format!(
                 "{0} read {1}, which {2} replaced{3}; {0} then replaced that without having seen \
                  it",

@@ -16,7 +16,7 @@ use super::runs::Runs;
 use super::{Changes, Finder, KeyRuns, Reading};
 use crate::outcomes::unnamed_writers;
 use crate::strong::versions::{INITIAL_SLOT, Slot};
-use isolde_history::{Aggregate, Datum, Function, History, KeyId, Share, Value};
+use isolde_history::{Aggregate, Computed, Datum, Function, History, KeyId, Share, Value};
 use std::rc::Rc;
 
 /// Larger histories are not looked through for every aggregate that many versions add to.
@@ -26,14 +26,14 @@ impl Finder<'_, '_> {
     /// An aggregate is exact if the database told what it saw of every key that may count.
     pub(super) fn aggregate(&mut self, reading: &Reading<'_>, aggregate: Aggregate) {
         let found = self.matches.of(&mut self.chains, reading.predicate);
-        if aggregate.result == Value::UNKNOWN || !found.tells_all {
+        let computed = aggregate.computed(self.versions.history.values());
+        if computed == Computed::Untold || !found.tells_all {
             return;
         }
         let history = self.versions.history;
-        if let Some(key) = history.keys().next()
-            && self.is_impossible(reading, aggregate, &found)
-        {
-            return self.mismatch(reading, key, None);
+        // It is about all keys; the first stands for them.
+        if history.key_count() > 0 && self.is_impossible(reading, aggregate, &found) {
+            return self.mismatch(reading, KeyId(0), None);
         }
         let mut shares: Vec<Share> = Vec::new();
         for (&key, &own) in reading.own {
@@ -66,10 +66,7 @@ impl Finder<'_, '_> {
                     self.edges(reading, key, &runs, place);
                 }
             }
-            Some(false) => {
-                let key = seen.first().map_or(KeyId(0), |entry| entry.0);
-                self.mismatch(reading, key, None);
-            }
+            Some(false) => self.mismatch(reading, KeyId(0), None),
             None => {}
         }
     }
@@ -111,10 +108,10 @@ impl Narrowing {
     }
 
     fn new(history: &History, aggregate: Aggregate) -> Option<Narrowing> {
-        let result = match history.datum(aggregate.result) {
-            Datum::Int(number) => Some(number),
-            Datum::Nil => None,
-            _ => return None,
+        let result = match aggregate.computed(history.values()) {
+            Computed::Number(number) => Some(number),
+            Computed::Nothing => None,
+            Computed::Untold | Computed::NoNumber => return None,
         };
         let function = aggregate.function;
         Some(Narrowing { function, result, least: 0, most: 0, supporters: 0 })

@@ -75,10 +75,7 @@ impl Finder<'_, '_> {
                     self.changes(reading, key, changes);
                 }
             }
-            Some(false) => {
-                let key = found.first().map_or(KeyId(0), |entry| entry.0);
-                self.mismatch(reading, key, None);
-            }
+            Some(false) => self.mismatch(reading, KeyId(0), None),
             None => {}
         }
     }

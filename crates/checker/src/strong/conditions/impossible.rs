@@ -11,7 +11,7 @@
 use super::matches::Found;
 use super::{Finder, Listed, Reading};
 use hashbrown::HashSet;
-use isolde_history::{Aggregate, Datum, Function, History, KeyId, OpId, Outcome, Share};
+use isolde_history::{Aggregate, Computed, Datum, Function, History, KeyId, OpId, Outcome, Share};
 use std::collections::BTreeSet;
 
 /// More different sums than these are not told apart.
@@ -49,14 +49,14 @@ impl Finder<'_, '_> {
             let Some(amounts) = self.amounts(reading, key) else { return false };
             all.push(amounts);
         }
-        let result = match history.datum(aggregate.result) {
-            Datum::Int(result) => result,
-            Datum::Nil if aggregate.function != Function::Count => {
+        let result = match aggregate.computed(history.values()) {
+            Computed::Number(result) => result,
+            Computed::Nothing if aggregate.function != Function::Count => {
                 return all.iter().any(|amounts| !amounts.contains(&None));
             }
-            Datum::Unknown => return false,
+            Computed::Untold => return false,
             // No number of rows, and no value of one.
-            _ => return true,
+            Computed::Nothing | Computed::NoNumber => return true,
         };
         // No version of some key is what was listed of it.
         if all.iter().any(Amounts::is_empty) {

@@ -272,7 +272,7 @@ impl Reader<'_> {
         if head.name != Value::NIL {
             self.builder.label(txn, head.name);
         }
-        if let Some(interval) = head.interval {
+        if let Some(interval) = head.interval.filter(|it| *it != Interval::UNKNOWN) {
             self.builder.interval(txn, interval);
         }
         if let Some(times) = head.times {

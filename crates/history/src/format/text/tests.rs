@@ -50,6 +50,15 @@ fn what_is_written_reads_back_the_same() {
     assert_eq!(to_text(&again), text);
 }
 
+/// Conditions count a key that nothing else names.
+#[test]
+fn a_key_that_starts_as_all_others_do_is_written() {
+    let history = read("init *=3 x=3\nA: p(count all -> 1) r(y,3)\n");
+    let text = to_text(&history);
+    assert_eq!(text, "# isolde-history 1\ninit *=3\ninit x=3\nA: p(count all -> 1) r(y,3)\n");
+    assert_eq!(read(&text).key_count(), 2);
+}
+
 #[test]
 fn any_history_reads_back_the_same() {
     for seed in 0..5_000 {
@@ -272,5 +281,15 @@ fn only_what_begins_like_this_format_is_detected() {
         ":key value",
     ] {
         assert!(!detected(text), "{text}");
+    }
+}
+
+/// Levels of real time would hold for want of times.
+#[test]
+fn times_of_which_none_is_known_are_none() {
+    for (times, has) in [("@?..?", false), ("@1..?", true), ("@?..1", true), ("@?..?..?..1", true)]
+    {
+        let history = parse_text(&format!("A {times}: w(x,1)\n")).expect("a history");
+        assert_eq!(history.has_times(), has, "{times}");
     }
 }

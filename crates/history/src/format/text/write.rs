@@ -3,7 +3,8 @@
 use super::{DECLARATIONS, VERSION, is_plain_address};
 use crate::format::WriteError;
 use crate::history::{
-    ALWAYS, History, Interval, NEVER, OpId, OpKind, Outcome, SessionId, Time, Timestamp, TxnId,
+    ALWAYS, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome, SessionId, Time, Timestamp,
+    TxnId,
 };
 use crate::snapshot::Snapshot;
 use crate::value::{Datum, Value};
@@ -89,6 +90,24 @@ fn session_label(label: Datum<'_>) -> String {
     }
 }
 
+/// Keys without an initial value of their own that no operation names. They are counted by
+/// conditions as others are, so something has to name them.
+fn unnamed(history: &History) -> impl Iterator<Item = KeyId> {
+    let mut is_named = vec![false; history.key_count()];
+    for (key, _) in history.declared_initial() {
+        is_named[key.index()] = true;
+    }
+    for op in (0..history.op_count() as u32).map(OpId) {
+        let it = history.op(op);
+        if it.kind.has_key() {
+            is_named[it.key.index()] = true;
+        } else {
+            history.predicate(op).rows.iter().for_each(|row| is_named[row.key.index()] = true);
+        }
+    }
+    history.keys().filter(move |key| !is_named[key.index()])
+}
+
 struct TextWriter<'a> {
     history: &'a History,
     out: BufWriter<&'a mut dyn Write>,
@@ -105,6 +124,12 @@ impl TextWriter<'_> {
         for &(key, value) in history.declared_initial() {
             let name = history.datum(history.key_name(key));
             writeln!(self.out, "init {name}={}", history.datum(value))?;
+        }
+        if default != Value::NIL {
+            for key in unnamed(history) {
+                let name = history.datum(history.key_name(key));
+                writeln!(self.out, "init {name}={}", history.datum(default))?;
+            }
         }
         Ok(())
     }
