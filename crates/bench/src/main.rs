@@ -48,9 +48,9 @@ enum Command {
         /// The history
         file: PathBuf,
     },
-    /// Take memory and give it back, so that the machine has it ready for the run after
-    Ready {
-        /// How much
+    /// Hold memory and give it back as another process takes it, so that the machine has it ready
+    Hold {
+        /// How much that process will take
         mebibytes: usize,
     },
 }
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Watch(arguments) => watch::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),
         Command::Read { file } => read(&file),
-        Command::Ready { mebibytes } => memory::take(mebibytes),
+        Command::Hold { mebibytes } => memory::hold(mebibytes),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

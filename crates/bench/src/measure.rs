@@ -1,5 +1,6 @@
 //! Running a program and measuring what it used.
 
+use crate::memory::Holder;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
@@ -36,6 +37,9 @@ pub(crate) struct Program {
 const SHORT: f64 = 0.5;
 /// How much more often.
 const MORE: u32 = 5;
+
+/// Seconds for which a program runs again and again in one turn.
+const TURN: f64 = 3.0;
 
 /// How many runs a figure is the least of, in words.
 pub(crate) fn counted(runs: u32) -> String {
@@ -122,6 +126,16 @@ impl Program {
             .ok_or_else(|| "valgrind: expected a line `Collected : COUNT`".to_owned())
     }
 
+    /// The same as [`Program::end`], with memory ready.
+    fn end_beside(&self, holder: io::Result<Holder>) -> Result<Ended, String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.path.display());
+        let mut holder = holder.map_err(failed)?;
+        let start = Instant::now();
+        let child = self.start(Stdio::null()).map_err(failed)?;
+        holder.watch(child.id()).map_err(failed)?;
+        used(child.id(), start).map_err(failed)
+    }
+
     /// Runs it once. Its output is dropped; its errors are the user's to see.
     fn end(&self) -> Result<Ended, String> {
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
@@ -136,20 +150,47 @@ impl Program {
     }
 }
 
-/// Runs of several programs in turns, all of each: what slows the machine down for a while slows
-/// down all that run in the same turn, which are compared. Each run finds as much memory ready as
-/// it needs, which a run before tells.
+/// Programs in turns, and what each used in every turn: what slows the machine down for a while
+/// slows down all that run in the same turn, which are compared. A short one runs several times in
+/// a turn and uses the mean of that, since what disturbs for a moment is larger than what it takes.
+/// Each run finds as much memory ready as it needs, which its first run tells. A program that does
+/// not succeed is not repeated.
 pub(crate) fn in_turns(programs: &[Program], turns: u32) -> Result<Vec<Vec<Ended>>, String> {
     let first: Result<Vec<Ended>, String> = programs.iter().map(Program::end).collect();
     let first = first?;
+    let longest = first.iter().map(|ended| ended.usage.wall).fold(0.0, f64::max).min(TURN);
     let mut all = vec![Vec::new(); programs.len()];
     for _ in 0..turns {
-        for ((program, first), runs) in programs.iter().zip(&first).zip(&mut all) {
-            crate::memory::ready(first.usage.peak)?;
-            runs.push(program.end()?);
+        for ((program, first), turns) in programs.iter().zip(&first).zip(&mut all) {
+            if first.status != Some(0) {
+                *turns = vec![*first];
+                continue;
+            }
+            let mut runs = Vec::new();
+            while runs.is_empty() || longest > sum(&runs, |usage| usage.wall) {
+                runs.push(program.end_beside(Holder::of(first.usage.peak))?);
+            }
+            turns.push(mean(&runs));
         }
     }
     Ok(all)
+}
+
+fn sum(runs: &[Ended], figure: impl Fn(&Usage) -> f64) -> f64 {
+    runs.iter().map(|run| figure(&run.usage)).sum()
+}
+
+/// The mean of each figure, and how one ended that did not succeed, if any.
+fn mean(runs: &[Ended]) -> Ended {
+    let count = sum(runs, |_| 1.0);
+    let mean = |figure: fn(&Usage) -> f64| sum(runs, figure) / count;
+    let usage = Usage {
+        cpu: mean(|usage| usage.cpu),
+        wall: mean(|usage| usage.wall),
+        peak: mean(|usage| usage.peak),
+    };
+    let status = runs.iter().map(|run| run.status).find(|&status| status != Some(0));
+    Ended { usage, status: status.unwrap_or(Some(0)) }
 }
 
 /// The middle one of figures, of which there are some.
@@ -230,6 +271,21 @@ mod tests {
     fn a_program_that_fails_is_not_measured() {
         let error = Program::new("sh", ["-c", "exit 3"]).run().expect_err("it failed");
         assert_eq!(error, "expected success of `sh -c exit 3`, found status 3");
+    }
+
+    #[test]
+    fn the_middle_one_is_between_two_if_there_is_none() {
+        let shown = |figures: &[f64]| median(figures.iter().copied()).to_string();
+        assert_eq!([shown(&[3.0, 1.0, 2.0]), shown(&[4.0, 1.0, 2.0, 3.0])], ["2", "2.5"]);
+    }
+
+    #[test]
+    fn short_runs_of_a_turn_are_one_figure_and_a_failure_shows() {
+        let run = |cpu, status| Ended { usage: Usage { cpu, wall: cpu, peak: 8.0 }, status };
+        let usage = Usage { cpu: 2.0, wall: 2.0, peak: 8.0 };
+        let turn = mean(&[run(1.0, Some(0)), run(3.0, Some(0))]);
+        assert_eq!(turn, Ended { usage, status: Some(0) });
+        assert_eq!(mean(&[run(1.0, Some(0)), run(3.0, None)]).status, None);
     }
 
     #[test]
