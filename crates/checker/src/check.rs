@@ -52,6 +52,11 @@ pub enum Stage {
     Infer,
     /// Sorting and guessing.
     Witness,
+    /// A serial order along the clients' times explains every read.
+    Replayed {
+        /// How often it was put right.
+        repairs: u64,
+    },
     /// What is known about version orders.
     Versions {
         /// Pairs of versions of one key, as far as its order is open.

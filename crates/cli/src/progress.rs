@@ -33,6 +33,10 @@ impl Progress {
                 state.counts.push(format!("{pairs} pairs of versions on {open_keys} open keys"));
                 return;
             }
+            Stage::Replayed { repairs } => {
+                state.counts.push(format!("the order of times, put right {repairs} times"));
+                return;
+            }
             Stage::Solved { choices, conflicts } => {
                 state.counts.push(format!("{choices} pairs decided, {conflicts} conflicts"));
                 return;

@@ -35,6 +35,7 @@ mod repeated;
 mod runs;
 mod saturate;
 mod search;
+mod serial;
 mod solving;
 mod sources;
 mod timed;
@@ -49,12 +50,12 @@ pub use sources::Sources;
 
 use crate::check::{Limits, Stage};
 use crate::level::Level;
-use crate::verdict::{Unknown, Verdict, Violated};
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use commits::Depth;
 use decision::{Decision, limit, open_pairs};
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index};
-use model::{Model, Protected};
+use model::{Events, Model, Protected};
 use parallel::Parallel;
 use repeated::repeated_reads;
 use std::sync::Arc;
@@ -115,6 +116,8 @@ pub(crate) fn parallel_refuted(
 #[derive(Default)]
 pub(crate) struct Shared<'a> {
     versions: Option<(Asked, Arc<Versions<'a>>)>,
+    /// Whether a serial order along the clients' times was looked for and not found.
+    is_not_serial: bool,
 }
 
 /// What [`Versions`] depend on beside the history.
@@ -159,6 +162,12 @@ pub(crate) fn decide<'a>(
     let model = Model::of(level).expect("a level of this family");
     if !model.real_time.is_empty() && !history.has_times() {
         return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
+    }
+    if model.events == Events::One && !shared.is_not_serial {
+        if let Some(order) = serial::order((history, index), options, limits) {
+            return Verdict::Satisfied(Satisfied::Order(order));
+        }
+        shared.is_not_serial = true;
     }
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);
