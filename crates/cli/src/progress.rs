@@ -34,7 +34,7 @@ impl Progress {
                 return;
             }
             Stage::Replayed { repairs } => {
-                state.counts.push(format!("the order of times, put right {repairs} times"));
+                state.counts.push(format!("repairs of the order of times: {repairs}"));
                 return;
             }
             Stage::Solved { choices, conflicts } => {
