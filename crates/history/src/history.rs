@@ -330,7 +330,7 @@ impl History {
     }
 
     /// Whether there are list reads.
-    pub(crate) fn has_lists(&self) -> bool {
+    pub fn has_lists(&self) -> bool {
         !self.columns.lists.is_empty()
     }
 

@@ -19,7 +19,7 @@ use super::model::{Events, Model, Node, Protected};
 use crate::anomaly::{Cases, Evidence};
 use crate::level::Level;
 use crate::verdict::{Cycle, Edge, Reason};
-use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, TxnId};
 use std::collections::BinaryHeap;
 
 /// Larger histories have no plain argument.
@@ -187,15 +187,9 @@ impl<'a> Facts<'a> {
                 for (&from, &to) in
                     rule.from.iter().flat_map(|one| rule.to.iter().map(move |other| (one, other)))
                 {
-                    let completed = from.interval(history, before).completed;
+                    let completed = from.completed(history, before, options.clock_drift);
                     let invoked = to.interval(history, after).invoked;
-                    let is_known = completed != NEVER && invoked != ALWAYS;
-                    let ends = history.outcome(before) != Outcome::Unknown;
-                    if before != after
-                        && is_known
-                        && ends
-                        && completed.saturating_add(options.clock_drift) < invoked
-                    {
+                    if before != after && completed < invoked {
                         let edge = Edge { before, after, reason: Reason::RealTime };
                         let (from, to) = (model.event(before, from), model.event(after, to));
                         self.add(from, to, edge, (4, false));

@@ -15,7 +15,7 @@
 //! condition; cursor stability keeps only those of items that the reader also writes.
 
 use crate::level::Level;
-use isolde_history::{History, Interval, TxnId};
+use isolde_history::{History, Interval, NEVER, Outcome, Time, TxnId};
 
 /// A node of the graph: an event of a transaction, or a point that others pass through.
 pub(super) type Node = u32;
@@ -70,6 +70,18 @@ impl Event {
         match self {
             Begin => times.begin,
             Commit => times.commit,
+        }
+    }
+
+    /// When it was over for all clocks, which are at most so far apart; [`NEVER`] if nobody
+    /// knows, as with transactions of unknown outcome.
+    #[inline]
+    pub(super) fn completed(self, history: &History, txn: TxnId, clock_drift: Time) -> Time {
+        match history.outcome(txn) {
+            Outcome::Unknown => NEVER,
+            Outcome::Committed | Outcome::Aborted => {
+                self.interval(history, txn).completed.saturating_add(clock_drift)
+            }
         }
     }
 }

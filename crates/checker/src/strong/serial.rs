@@ -12,12 +12,11 @@
 //! real time and sessions. Where none is found nothing is said: the pipeline knows more.
 
 use super::Options;
+use super::model::Event;
 use super::sources::Sources;
 use crate::check::{Limits, Stage};
 use hashbrown::{HashMap, HashSet};
-use isolde_history::{
-    ALWAYS, History, Index, KeyId, NEVER, Origin, Outcome, Time, TxnId, prefetch,
-};
+use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, Origin, Time, TxnId, prefetch};
 use std::ops::Range;
 
 /// At most so many transactions are sorted anew at a time.
@@ -67,11 +66,13 @@ pub(super) fn order(
 }
 
 /// Whether times are known, and each read saw one write, and nothing is known about the order of
-/// writes but what reads and times say.
+/// writes but what reads and times say. A list tells more than who wrote its last element, also
+/// where elements repeat and the index takes no steps from it.
 fn is_plain(history: &History, index: &Index) -> bool {
     history.has_times()
         && !history.has_predicates()
         && !history.has_snapshots()
+        && !history.has_lists()
         && history.orders().total.is_none()
         && index.steps().is_empty()
         && index.conflicts().is_empty()
@@ -90,7 +91,7 @@ fn along_times(history: &History, index: &Index) -> Option<Vec<TxnId>> {
         let mut last = ALWAYS;
         for txn in history.txns_of(session).filter(|&txn| index.is_counted(txn)) {
             let times = history.txn_times(txn);
-            let rank = match completed(history, txn) {
+            let rank = match Event::Commit.completed(history, txn, 0) {
                 NEVER => times.commit.invoked.max(times.begin.invoked),
                 completed => completed,
             };
@@ -104,14 +105,6 @@ fn along_times(history: &History, index: &Index) -> Option<Vec<TxnId>> {
     // Each session ascends, so that this merges; and it keeps the order of equal ones.
     ranked.sort_by_key(|&(rank, _)| rank);
     Some(ranked.into_iter().map(|(_, txn)| txn).collect())
-}
-
-/// When a transaction was over; [`NEVER`] if that is not known.
-fn completed(history: &History, txn: TxnId) -> Time {
-    match history.outcome(txn) {
-        Outcome::Unknown => NEVER,
-        _ => history.txn_times(txn).commit.completed,
-    }
 }
 
 struct Replay<'a> {
@@ -234,14 +227,18 @@ impl Replay<'_> {
         Some(part.start)
     }
 
+    /// When a transaction was over for all clocks.
+    fn completed(&self, txn: TxnId) -> Time {
+        Event::Commit.completed(self.history, txn, self.clock_drift)
+    }
+
+    fn invoked(&self, txn: TxnId) -> Time {
+        Event::Begin.interval(self.history, txn).invoked
+    }
+
     /// Whether real time orders two transactions.
     fn is_over_before(&self, one: TxnId, other: TxnId) -> bool {
-        one != NOBODY && {
-            let completed = completed(self.history, one);
-            completed != NEVER
-                && completed.saturating_add(self.clock_drift)
-                    < self.history.txn_times(other).begin.invoked
-        }
+        one != NOBODY && self.completed(one) < self.invoked(other)
     }
 
     /// Notes that one transaction comes before another; `None` if that was known and did not
@@ -271,14 +268,9 @@ impl Replay<'_> {
         for &(_, before) in &known {
             followers[before as usize] += 1;
         }
-        let begun = |txn: TxnId| self.history.txn_times(txn).begin.invoked;
         let mut invoked: Vec<(Time, usize)> =
-            txns.iter().enumerate().map(|(place, &txn)| (begun(txn), place)).collect();
+            txns.iter().enumerate().map(|(place, &txn)| (self.invoked(txn), place)).collect();
         invoked.sort_unstable();
-        let completed = |place: usize| match completed(self.history, txns[place]) {
-            NEVER => NEVER,
-            time => time.saturating_add(self.clock_drift),
-        };
         let mut is_left = vec![true; txns.len()];
         let mut sorted = Vec::with_capacity(txns.len());
         let mut steps = self.steps;
@@ -287,7 +279,7 @@ impl Replay<'_> {
             let latest = invoked.last().expect("those that are left were invoked").0;
             let mut places = (0..txns.len()).rev().inspect(|_| steps = steps.saturating_sub(1));
             let place = places.find(|&place| {
-                is_left[place] && followers[place] == 0 && completed(place) >= latest
+                is_left[place] && followers[place] == 0 && self.completed(txns[place]) >= latest
             })?;
             is_left[place] = false;
             sorted.push(txns[place]);
@@ -445,6 +437,8 @@ mod tests {
         for text in [
             "A: w(x,1)",
             "A @1..2: a(x,1)\nB @3..4: r(x,[1])\nA @5..6: a(x,2)\nB @7..8: r(x,[1 2])",
+            "A @1..9: a(x,1) unknown\nB @1..9: a(x,1) unknown\nC @2..3: a(x,2) r(x,[2])\n\
+             D @4..5: r(x,[1 2])",
             "order x: 1 2\nA @1..2: w(x,1)\nB @3..4: w(x,2)",
             "A @1..2: w(x,1)\nB @3..4: w(x,1)\nC @5..6: r(x,1)",
             "A @1..2: w(x,1)\nB @3..4: r(x,2)",

@@ -14,7 +14,7 @@ use super::saturate::positions;
 use super::versions::{Slot, Versions};
 use super::witness::{Pair, Witness, suspects};
 use hashbrown::{HashMap, HashSet};
-use isolde_history::{ALWAYS, History, KeyId, NEVER, Outcome, ReadId, Time};
+use isolde_history::{ALWAYS, History, KeyId, NEVER, ReadId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -253,11 +253,10 @@ impl<'a> Latest<'a> {
     /// When an event was over for all clocks.
     fn completed(&self, node: Node) -> Time {
         let txn = self.model.txn(node);
-        let time = self.event(node).interval(self.history, txn).completed;
-        let never = self.history.outcome(txn) == Outcome::Unknown
-            || time == NEVER
-            || !self.versions.index.is_counted(txn);
-        if never { NEVER } else { time.saturating_add(self.clock_drift) }
+        if !self.versions.index.is_counted(txn) {
+            return NEVER;
+        }
+        self.event(node).completed(self.history, txn, self.clock_drift)
     }
 }
 

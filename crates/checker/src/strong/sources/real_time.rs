@@ -7,7 +7,7 @@
 
 use crate::strong::graph::{Edges, Why};
 use crate::strong::model::{Model, Node, RealTime};
-use isolde_history::{ALWAYS, History, Index, NEVER, Outcome, Time};
+use isolde_history::{ALWAYS, History, Index, NEVER, Time};
 
 /// The edges of one row of [`Model::real_time`].
 pub(in crate::strong) struct RealTimeOrder {
@@ -33,9 +33,9 @@ impl RealTimeOrder {
         let mut invoked: Vec<(Time, Node)> = Vec::new();
         for txn in history.txns().filter(|&txn| index.is_counted(txn)) {
             for &event in rule.from {
-                let time = event.interval(history, txn).completed;
-                if history.outcome(txn) != Outcome::Unknown && time != NEVER {
-                    completed.push((time.saturating_add(drift), model.event(txn, event)));
+                let time = event.completed(history, txn, drift);
+                if time != NEVER {
+                    completed.push((time, model.event(txn, event)));
                 }
             }
             for &event in rule.to {
