@@ -272,8 +272,9 @@ impl Parameters {
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.validate_clients()?;
         if let (TxnKind::Rows(_), Some(_)) = (self.kind, self.anomaly) {
-            let message = "expected a workload of registers or lists to add a fault to, found one \
-                           of rows: choose a bug of the simulated database instead";
+            let message = "expected a workload of plain reads and writes, or of lists, to add a \
+                           fault to, found one of rows, inserts or compare-and-sets: choose a \
+                           bug of the simulated database instead (`--bug`)";
             return Err(ParameterError::new(message));
         }
         if self.kind == TxnKind::ListAppend && !self.isolation.has_one_order() {

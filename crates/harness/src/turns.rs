@@ -24,7 +24,8 @@ const REFUSALS_MAX: u64 = 1000;
 /// The history of a workload of rows. Transactions that the database refused are in it.
 pub(crate) fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
     let workload = Workload::new(*parameters, None)?;
-    let mut database = Simulated::new(Some(parameters.isolation), parameters.bug, parameters.seed);
+    let database = Simulated::new(Some(parameters.isolation), parameters.bug, parameters.seed);
+    let mut database = database.in_turns();
     let needs = Needs { prefix: "isolde_turns_".to_owned(), requests: workload.requests() };
     database.prepare(&needs).map_err(|failure| refused(&failure))?;
     let log = Log::in_memory();

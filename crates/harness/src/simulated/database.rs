@@ -25,6 +25,8 @@ pub struct Simulated {
     has_lists: bool,
     bug: Option<Bug>,
     seed: u64,
+    /// Whether one thread makes all requests, so that nobody waits for others.
+    is_in_turns: bool,
     /// One for each isolation setting; empty until [`Database::prepare`].
     worlds: Vec<Arc<Mutex<World>>>,
 }
@@ -58,8 +60,15 @@ impl Simulated {
             default,
             bug,
             seed,
+            is_in_turns: false,
             worlds: Vec::new(),
         }
+    }
+
+    /// The same for one thread that makes the requests of all clients.
+    #[must_use]
+    pub(crate) fn in_turns(self) -> Simulated {
+        Simulated { is_in_turns: true, ..self }
     }
 }
 
@@ -126,7 +135,8 @@ impl Database for Simulated {
         // A session's replica is its number's remainder.
         let session = number * REPLICAS as u32 + (endpoint % REPLICAS) as u32;
         let txn = OpenTxn { session, ..OpenTxn::default() };
-        Ok(Box::new(SimulatedSession { world: Arc::clone(world), txn }))
+        let (world, is_in_turns) = (Arc::clone(world), self.is_in_turns);
+        Ok(Box::new(SimulatedSession { world, txn, is_in_turns }))
     }
 
     fn evidence(&self) -> Result<Box<dyn Evidence>, Failure> {
@@ -176,6 +186,7 @@ fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
 struct SimulatedSession {
     world: Arc<Mutex<World>>,
     txn: OpenTxn,
+    is_in_turns: bool,
 }
 
 impl Session for SimulatedSession {
@@ -186,11 +197,11 @@ impl Session for SimulatedSession {
 
     fn execute(&mut self, request: &Request) -> Result<Answer, Failure> {
         // A server would be some way off: without that, transactions would seldom meet. Who
-        // is alone meets nobody. A bug takes more than two that meet, so each one waits for
-        // the others there.
+        // is alone, or makes the requests of all, waits for nobody. A bug takes more than two
+        // that meet, so each one waits for the others there.
         let (is_alone, has_bug) = {
             let world = locked(&self.world);
-            (world.sessions < 2, world.has_bug())
+            (self.is_in_turns || world.sessions < 2, world.has_bug())
         };
         match (is_alone, has_bug) {
             (true, _) => {}
