@@ -4,7 +4,9 @@
 //! Without a limit the order is another one: a witness of a strong level settles the weaker
 //! ones, so that they cost nothing. But a search may take all the time there is, and then the
 //! levels behind it would be left open, however easy they are. So only the strongest level is
-//! asked before them, for its part of the time: most histories satisfy it at once.
+//! asked before them, for its part of the time: most histories satisfy it at once. Memory is
+//! another matter: a search that wants more than there is ends the whole check, so where that
+//! is likely nothing is searched before the other levels are decided.
 
 use crate::check::Check;
 use crate::level::Level;
@@ -13,13 +15,15 @@ use crate::weak::RULES;
 
 /// The part of the time that the first attempt at the strongest level has: one in so many.
 const FIRST_PARTS: u32 = 4;
+/// A search seldom takes more than so many times the memory of the index.
+const MEMORY_OF_A_SEARCH: usize = 32;
 
 impl Check<'_> {
     /// Decides levels that are in the order of [`Level`] while `stop` of the limits keeps a time
     /// limit; every verdict is told, the last one of a level counts.
     ///
-    /// Levels without a search come first, but for one attempt at the strongest level; where
-    /// values repeat there are none. Then half of the time is shared equally among the searches,
+    /// Levels without a search come first, but for one attempt at the strongest level unless
+    /// memory is short; where values repeat there are none. Then half of the time is shared equally among the searches,
     /// and so is all that is left among those which are open after that. `turn` is called before
     /// each level with the part of the time that is left which it may use: one in so many. `stop`
     /// has to keep to that, until the next turn.
@@ -35,7 +39,8 @@ impl Check<'_> {
         let (searched, quick): (Vec<Level>, Vec<Level>) =
             levels.iter().rev().copied().partition(is_searched);
         let count = searched.len() as u32;
-        if let Some(&strongest) = searched.first().filter(|_| !quick.is_empty()) {
+        let tries_first = !quick.is_empty() && !self.is_short_of_memory();
+        if let Some(&strongest) = searched.first().filter(|_| tries_first) {
             turn(FIRST_PARTS);
             let _ = self.decide(strongest);
         }
@@ -61,6 +66,12 @@ impl Check<'_> {
         }
         turn(1);
         levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
+    }
+
+    /// Whether a search may want more memory than there is.
+    pub fn is_short_of_memory(&self) -> bool {
+        let wanted = self.index.memory().saturating_mul(MEMORY_OF_A_SEARCH);
+        self.limits.working_bytes_max.is_some_and(|most| most < wanted)
     }
 
     /// The strongest settles the others if it holds; if not, they go by what they take.
@@ -130,6 +141,30 @@ mod tests {
                 |_, _| {},
             );
             assert_eq!(turns, usual, "{text}");
+        }
+    }
+
+    /// A search that wanted more memory than there was ended the check, and nothing was known of
+    /// the levels that need little.
+    #[test]
+    fn nothing_is_searched_before_other_levels_where_memory_is_short() {
+        let history = parse_text("A: w(x,1)\nB: r(x,1)\n").expect("a well-formed history");
+        let index = Index::new(&history);
+        let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
+        let enough = super::MEMORY_OF_A_SEARCH * index.memory();
+        for (bytes, is_short) in [(enough, false), (enough - 1, true)] {
+            let is_searched = AtomicBool::new(false);
+            let limits = Limits {
+                working_bytes_max: Some(bytes),
+                observe: &|_| is_searched.store(true, Ordering::Relaxed),
+                ..Limits::NONE
+            };
+            let mut told = Vec::new();
+            let mut check = Check::new(&history, &index, &limits);
+            let _ = check.decide_in_turns(&levels, &|_| {}, |level, _| {
+                told.push((level, is_searched.load(Ordering::Relaxed)));
+            });
+            assert_eq!(told[0], (Level::Causal, !is_short), "{bytes}");
         }
     }
 

@@ -256,12 +256,10 @@ fn given_up(
 
 /// The levels asked for: without any, those that the history can tell something about.
 fn levels_of(arguments: &Arguments, history: Option<&History>) -> Vec<Level> {
-    let mut levels = match (arguments.levels.is_empty(), arguments.engine) {
-        (false, _) => arguments.levels.clone(),
-        (true, Engine::Fast | Engine::Cadical) => {
-            history.map_or_else(decided_levels, applicable_levels)
-        }
-        (true, Engine::Reference) => Level::ALL.to_vec(),
+    let mut levels = if arguments.levels.is_empty() {
+        history.map_or_else(decided_levels, applicable_levels)
+    } else {
+        arguments.levels.clone()
     };
     levels.sort_unstable();
     levels.dedup();
@@ -439,14 +437,14 @@ pub(crate) fn decide(
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
 }
 
-/// The same, such that levels which wait have their turn if the time is limited.
+/// The same, such that levels which wait have their turn if time or memory are limited.
 pub(crate) fn decide_within(
     check: &mut Check<'_>,
     levels: &[Level],
     clock: &limits::Clock,
     tell: impl Fn(Level, &Verdict, f64),
 ) -> Vec<Decided> {
-    if !clock.has_deadline() {
+    if !clock.has_deadline() && !check.is_short_of_memory() {
         return decide(check, levels, tell);
     }
     let mut seconds: HashMap<Level, f64> = HashMap::new();

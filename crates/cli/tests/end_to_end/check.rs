@@ -281,6 +281,11 @@ fn the_definitions_can_be_asked_instead_of_the_engine() {
              fractured.hist\tserializable\tviolated\n"
         )
     );
+    // They are asked about the same levels, and these say the same.
+    assert_eq!(
+        folder().isolde("check fractured.hist --engine reference -q"),
+        folder().isolde("check fractured.hist -q")
+    );
 }
 
 #[test]
