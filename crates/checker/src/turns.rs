@@ -118,12 +118,13 @@ impl Check<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Check, Limits, applicable_levels};
+    use crate::check::{Check, Limits, Stage, applicable_levels};
     use crate::level::Level;
     use crate::verdict::{Unknown, Verdict};
     use isolde_history::Index;
     use isolde_history::format::parse_text;
     use std::cell::RefCell;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const SKEW: &str = "init *=0\nA: r(x,0) w(y,1)\nB: r(y,0) w(x,1)\n";
@@ -142,6 +143,29 @@ mod tests {
             );
             assert_eq!(turns, usual, "{text}");
         }
+    }
+
+    /// Who was stopped while replaying a history along its times took the long way afterwards.
+    #[test]
+    fn a_replay_that_was_stopped_is_tried_again() {
+        let history =
+            parse_text("A @1..2: w(x,1) w(y,1)\nB @3..4: r(x,1) r(y,1)\n").expect("well-formed");
+        let index = Index::new(&history);
+        let is_over = AtomicBool::new(true);
+        let stages = Mutex::new(Vec::new());
+        let limits = Limits {
+            stop: &|| is_over.load(Ordering::Relaxed),
+            observe: &|stage| stages.lock().expect("nobody panics").push(stage),
+            ..Limits::NONE
+        };
+        let mut check = Check::new(&history, &index, &limits);
+        let level = Level::StrictSerializable;
+        assert!(matches!(check.decide(level), Verdict::Unknown(Unknown::Limit(_))));
+        is_over.store(false, Ordering::Relaxed);
+        check.forget_limit(level);
+        assert!(matches!(check.decide(level), Verdict::Satisfied(_)));
+        let stages = stages.lock().expect("nobody panics");
+        assert_eq!(stages.last(), Some(&Stage::Replayed { repairs: 0 }));
     }
 
     /// A search that wanted more memory than there was ended the check, and nothing was known of

@@ -167,7 +167,8 @@ pub(crate) fn decide<'a>(
         if let Some(order) = serial::order((history, index), options, limits) {
             return Verdict::Satisfied(Satisfied::Order(order));
         }
-        shared.is_not_serial = true;
+        // With more time there may be one.
+        shared.is_not_serial = !(limits.stop)();
     }
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);
