@@ -107,6 +107,14 @@ fn along_times(history: &History, index: &Index) -> Option<Vec<TxnId>> {
     Some(ranked.into_iter().map(|(_, txn)| txn).collect())
 }
 
+/// Who wrote what a read saw. Where reads are plain, [`NOBODY`] is the initial state.
+fn writer(origin: Origin) -> TxnId {
+    match origin {
+        Origin::Txn(writer) => writer,
+        Origin::Initial | Origin::Several | Origin::Nobody => NOBODY,
+    }
+}
+
 struct Replay<'a> {
     history: &'a History,
     index: &'a Index,
@@ -168,13 +176,7 @@ impl Replay<'_> {
             }
         }
         let reads = self.index.reads_of(self.order[place]);
-        let mut seen = reads.map(|read| Contradiction {
-            key: read.key,
-            seen: match read.origin {
-                Origin::Txn(writer) => writer,
-                Origin::Initial | Origin::Several | Origin::Nobody => NOBODY,
-            },
-        });
+        let mut seen = reads.map(|read| Contradiction { key: read.key, seen: writer(read.origin) });
         seen.find(|it| self.last[it.key.index()] != it.seen)
     }
 
@@ -304,10 +306,7 @@ impl Replay<'_> {
             if let Some(before) = of_session.insert(self.history.session_of(txn), place) {
                 known.insert((place, before));
             }
-            let read = self.index.reads_of(txn).filter_map(|read| match read.origin {
-                Origin::Txn(writer) => Some(writer),
-                Origin::Initial | Origin::Several | Origin::Nobody => None,
-            });
+            let read = self.index.reads_of(txn).map(|read| writer(read.origin));
             let noted = self.earlier.get(&txn).into_iter().flatten().copied();
             let before = read.chain(noted).filter_map(|txn| places.get(&txn));
             known.extend(before.map(|&before| (place, before)));
