@@ -4,6 +4,7 @@
 //! holds an engine to all of them, so that another engine is one more test of
 //! one line.
 
+use isolde::elle::{Expectations, MODELS, Question, WORKLOADS, Workload, answer};
 use isolde::reference::{self, Reference};
 use isolde::{
     AnomalyKind, Check, IMPLICATIONS, Level, Limits, Options, Saturate, applicable_levels,
@@ -177,6 +178,21 @@ fn every_verdict_on_the_corpus_has_a_certificate() {
         without.extend(left_out.map(|(level, reason)| format!("{name}: {level}: {reason}")));
     }
     assert!(without.is_empty(), "{}", without.join("\n"));
+}
+
+/// Predicates have no key, which once stopped the program. A misfit is an answer as well.
+#[test]
+fn every_workload_of_elle_answers_or_refuses_every_history() {
+    for Entry { history, .. } in corpus() {
+        for workload in WORKLOADS {
+            let _ = workload.check(&history, Expectations::default(), &Limits::NONE);
+        }
+        let fits = |workload: Workload| workload.misfit(&history).is_none();
+        if fits(Workload::RwRegister) || fits(Workload::ListAppend) {
+            let question = Question { models: MODELS.iter().collect(), anomalies: vec![] };
+            let _ = answer(&history, &Index::new(&history), &question, &Limits::NONE);
+        }
+    }
 }
 
 /// Collects every disagreement before failing: one mistake in an engine shows in

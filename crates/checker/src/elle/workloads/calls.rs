@@ -48,6 +48,10 @@ pub(super) fn calls(history: &History) -> Vec<Call<'_>> {
 
 fn function(history: &History, op: OpId, ops: usize) -> (&str, Tree) {
     let it = history.op(op);
+    // A predicate has no key, and no workload has predicates.
+    if !it.kind.has_key() {
+        return ("", Tree::Nil);
+    }
     let name = history.datum(history.key_name(it.key));
     let value = || Tree::of(history.datum(it.value));
     let argument = || match name {
