@@ -246,15 +246,10 @@ impl<'a> Check<'a> {
     /// What a level means and was switched off.
     fn switched_off(&self, level: Level) -> Option<&'static str> {
         let sources = self.options.sources;
-        let is_linearizable = level == Level::Linearizable;
-        let has_sessions = |rule: &Rule| rule.level == level && rule.session_order;
-        let keeps_sessions =
-            is_linearizable || strong::keeps_sessions(level) || RULES.iter().any(has_sessions);
-        let needs_times = is_linearizable || strong::needs_times(level);
-        if !sources.session && keeps_sessions {
+        if !sources.session && level.has_session_order() {
             Some(WITHOUT_SESSIONS)
         } else {
-            let is_timed = needs_times && self.history.has_times();
+            let is_timed = level.has_real_time() && self.history.has_times();
             (!sources.real_time && is_timed).then_some(WITHOUT_TIMES)
         }
     }

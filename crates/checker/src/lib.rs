@@ -37,7 +37,7 @@ pub use anomaly::{
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
-pub use explain::{Explanation, Progress, explain, in_depth, shrink};
+pub use explain::{Explanation, Progress, explain, in_depth, shrink, with_conflicts};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use implied::implied;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};

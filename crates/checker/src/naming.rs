@@ -136,7 +136,7 @@ pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
         }
         let rest = cycle.edges.split_off(1);
         let Some(Edge { before: missed, after: writer, reason }) = cycle.edges.pop() else { break };
-        let Reason::Overwritten { reader, read, key, visible } = reason else { break };
+        let Reason::Overwritten { reader, read, key, visible, conflict } = reason else { break };
         let because = match &rest[..] {
             _ if writer == INITIAL => Vec::new(),
             [Edge { reason: Reason::Version(step), .. }] if step.key == key => rest,
@@ -145,7 +145,7 @@ pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
                 vec![Edge { before: writer, after: missed, reason }]
             }
         };
-        let reason = Reason::AntiDependency { read, key, because };
+        let reason = Reason::AntiDependency { read, key, because, conflict };
         cycle.edges = vec![Edge { before: reader, after: missed, reason }];
         cycle.edges.extend(visible);
     }

@@ -157,6 +157,9 @@ pub enum Reason {
         /// writer of the one to the other. Empty if `after` read it too, or if the
         /// initial version was read.
         because: Vec<Edge>,
+        /// A key that both write, where only such transactions must see each other and no other
+        /// step shows that they do.
+        conflict: Option<KeyId>,
     },
     /// `before` read the initial version of `key` and writes it: so it installs the first.
     FirstVersion {
@@ -201,6 +204,8 @@ pub enum Reason {
         key: KeyId,
         /// Why `before` was visible to the reader: steps from one to the other.
         visible: Vec<Edge>,
+        /// A key that `before` and the reader both write, as of an anti-dependency.
+        conflict: Option<KeyId>,
     },
     /// In place of what an edge follows from: the same was told of the same edge before.
     AsTold,

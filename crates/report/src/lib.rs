@@ -439,9 +439,10 @@ impl Explainer<'_> {
         also.push(level);
         also.sort_unstable();
         // What rules out a weaker level too says more than what this level alone forbids.
-        let known = self.known.iter().find(|(anomaly, explanation)| {
-            (first.is_some() && anomaly.as_ref() == first)
-                || explanation.as_ref().is_some_and(|it| it.rules_out.contains(&level))
+        let history = self.prose.history;
+        let known = self.known.iter().find(|(anomaly, explanation)| match explanation {
+            Some(it) => it.holds_for(history, level),
+            None => first.is_some() && anomaly.as_ref() == first,
         });
         let explanation = if let Some((_, explanation)) = known {
             explanation.clone()
@@ -457,7 +458,7 @@ impl Explainer<'_> {
         let first = match (&explanation, first) {
             (Some(it), _) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
             (None, Some(first)) => {
-                let first = self.in_depth(first, violated);
+                let first = self.in_depth(level, first, violated);
                 anomaly_report(self.prose, &first, &names_of(&also))
             }
             (None, None) => return (Vec::new(), true),
@@ -470,12 +471,13 @@ impl Explainer<'_> {
 
 impl Explainer<'_> {
     /// An anomaly with all that the proof of its violation knows.
-    fn in_depth(&self, anomaly: &Anomaly, violated: &Violated) -> Anomaly {
+    fn in_depth(&self, level: Level, anomaly: &Anomaly, violated: &Violated) -> Anomaly {
         let whole = (self.prose.history, self.prose.index);
-        match &violated.proof {
+        let anomaly = match &violated.proof {
             Some(proof) => isolde::in_depth(whole, anomaly.clone(), proof),
             None => anomaly.clone(),
-        }
+        };
+        isolde::with_conflicts(whole, violated.settled_by.unwrap_or(level), anomaly)
     }
 }
 

@@ -80,10 +80,11 @@ fn whole_reason(part: &Part, reason: &Reason) -> Reason {
                 VersionEvidence::Given => VersionEvidence::Given,
             },
         }),
-        Reason::AntiDependency { read, key: of, because } => Reason::AntiDependency {
+        Reason::AntiDependency { read, key: of, because, conflict } => Reason::AntiDependency {
             read: op(*read),
             key: key(*of),
             because: whole_edges(part, because),
+            conflict: conflict.map(key),
         },
         Reason::FirstVersion { read, key: of } => {
             Reason::FirstVersion { read: op(*read), key: key(*of) }
@@ -97,11 +98,12 @@ fn whole_reason(part: &Part, reason: &Reason) -> Reason {
         Reason::Supposed { first, second } => {
             Reason::Supposed { first: txn(*first), second: txn(*second) }
         }
-        Reason::Overwritten { reader, read, key: of, visible } => Reason::Overwritten {
+        Reason::Overwritten { reader, read, key: of, visible, conflict } => Reason::Overwritten {
             reader: txn(*reader),
             read: op(*read),
             key: key(*of),
             visible: whole_edges(part, visible),
+            conflict: conflict.map(key),
         },
     }
 }

@@ -217,7 +217,8 @@ impl<'a> Teller<'a> {
     fn edge(&self, id: StepId) -> Edge {
         let step = &self.steps[id.0 as usize];
         let (before, after) = (txn_of(step.from), txn_of(step.to));
-        let anti = |read, key| Reason::AntiDependency { read, key, because: Vec::new() };
+        let anti =
+            |read, key| Reason::AntiDependency { read, key, because: Vec::new(), conflict: None };
         let reason = match step.rule {
             Rule::Session => Reason::Session,
             Rule::RealTime => Reason::RealTime,
@@ -240,7 +241,7 @@ impl<'a> Teller<'a> {
             },
             Rule::Visible { read, key, .. } => {
                 let reader = self.history.txn_of(read);
-                Reason::Overwritten { reader, read, key, visible: Vec::new() }
+                Reason::Overwritten { reader, read, key, visible: Vec::new(), conflict: None }
             }
         };
         Edge { before, after, reason }
@@ -292,12 +293,12 @@ fn path(rule: &Rule) -> &[StepId] {
 
 fn with_premises(reason: Reason, premises: Vec<Edge>) -> Reason {
     match reason {
-        Reason::AntiDependency { read, key, .. } => {
-            Reason::AntiDependency { read, key, because: premises }
+        Reason::AntiDependency { read, key, conflict, .. } => {
+            Reason::AntiDependency { read, key, because: premises, conflict }
         }
         Reason::WritersApart { key, .. } => Reason::WritersApart { key, because: premises },
-        Reason::Overwritten { reader, read, key, .. } => {
-            Reason::Overwritten { reader, read, key, visible: premises }
+        Reason::Overwritten { reader, read, key, conflict, .. } => {
+            Reason::Overwritten { reader, read, key, visible: premises, conflict }
         }
         other => other,
     }
@@ -332,8 +333,12 @@ mod tests {
     fn told_of(length: u32) -> (usize, Option<usize>) {
         let history = HistoryBuilder::new().finish("h").expect("an empty history");
         let index = Index::new(&history);
-        let reason =
-            Reason::AntiDependency { read: OpId(length - 1), key: KeyId(0), because: Vec::new() };
+        let reason = Reason::AntiDependency {
+            read: OpId(length - 1),
+            key: KeyId(0),
+            because: Vec::new(),
+            conflict: None,
+        };
         let edge = Edge { before: TxnId(length - 1), after: TxnId(length), reason };
         let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
         let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, txns: Vec::new(), evidence };
@@ -377,7 +382,7 @@ mod tests {
         let index = Index::new(&history);
         let apart = Reason::WritersApart { key, because: Vec::new() };
         let because = vec![Edge { before: writer, after: next, reason: apart }];
-        let reason = Reason::AntiDependency { read, key, because };
+        let reason = Reason::AntiDependency { read, key, because, conflict: None };
         let edge = Edge { before: reader, after: next, reason };
         let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
         let anomaly = Anomaly { kind: AnomalyKind::ReadSkew, txns: Vec::new(), evidence };

@@ -13,12 +13,15 @@
 //! **Invariant: nothing more can be left out.** Each thing was tried after the last that went.
 //! The order of attempts decides only which of several smallest counterexamples is shown.
 
+mod admissible;
 mod back;
+mod conflicts;
 mod in_depth;
 mod seeds;
 mod seen;
 mod shrink;
 
+pub use conflicts::with_conflicts;
 pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
@@ -31,6 +34,7 @@ use crate::readings::Readings;
 use crate::single;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
+use admissible::is_admissible;
 use isolde_history::{History, Index, OpId, OpKind, Part, Selection};
 use shrink::{Keep, Shrinker, work_of};
 
@@ -207,14 +211,17 @@ fn shrunk_at(
         let named_at = rules_out.iter().copied().find(|&weaker| weaker < shown_at);
         let specific = named_at.and_then(|it| argue(&part.history, it, options, limits));
         let is_same = |specific: &Anomaly| {
-            shown_at.forbids(specific.kind) && names_all(&part.history, specific)
+            shown_at.forbids(specific.kind)
+                && names_all(&part.history, specific)
+                && is_admissible(&part.history, shown_at, specific)
         };
         anomaly = specific.filter(is_same).unwrap_or(anomaly);
     }
     if anomaly.kind == AnomalyKind::UnexplainedOperation {
         name_all(&part.history, &mut anomaly);
     }
-    let anomaly = back::to_whole(&part, anomaly);
+    let of_part = (&part.history, &Index::new(&part.history));
+    let anomaly = back::to_whole(&part, with_conflicts(of_part, shown_at, anomaly));
     let rests_on = shrinker.selection;
     Some(Explanation { anomaly, shown_at, rules_out, rests_on, is_minimal })
 }
@@ -283,7 +290,12 @@ fn argue(
     };
     if let Some(evidence) = strong::argue(argued_at, (history, &index), options) {
         let anomaly = naming::of_argument(history, level, evidence);
-        if argued_at == level || level.forbids(anomaly.kind) && names_all(history, &anomaly) {
+        let is_of_level = || {
+            level.forbids(anomaly.kind)
+                && names_all(history, &anomaly)
+                && is_admissible(history, level, &anomaly)
+        };
+        if argued_at == level || is_of_level() {
             return Some(anomaly);
         }
     }

@@ -198,8 +198,9 @@ impl Named {
                         self.read(read, step.key);
                     }
                 }
-                Reason::AntiDependency { read, key, because } => {
+                Reason::AntiDependency { read, key, because, conflict } => {
                     self.read(*read, *key);
+                    self.keys.extend(conflict);
                     open.extend(because);
                 }
                 Reason::WritersApart { key, because } => {
@@ -211,8 +212,9 @@ impl Named {
                     self.txns.extend([*first, *second]);
                 }
                 Reason::Supposed { first, second } => self.txns.extend([*first, *second]),
-                Reason::Overwritten { reader, read, key, visible } => {
+                Reason::Overwritten { reader, read, key, visible, conflict } => {
                     self.txns.insert(*reader);
+                    self.keys.extend(conflict);
                     self.read(*read, *key);
                     open.extend(visible);
                 }

@@ -233,7 +233,8 @@ impl<'a> Facts<'a> {
                     Origin::Initial if is_protected => {
                         for writer in self.writers(key).into_iter().filter(|&it| it != reader) {
                             let because = Vec::new();
-                            let reason = Reason::AntiDependency { read: op, key, because };
+                            let reason =
+                                Reason::AntiDependency { read: op, key, because, conflict: None };
                             let edge = Edge { before: reader, after: writer, reason };
                             self.add(model.begin(reader), model.commit(writer), edge, (0, true));
                         }
@@ -293,7 +294,7 @@ impl<'a> Facts<'a> {
             } else {
                 let because =
                     vec![Edge { before: first, after: second, reason: order.why.clone() }];
-                Reason::AntiDependency { read: read.op, key, because }
+                Reason::AntiDependency { read: read.op, key, because, conflict: None }
             };
             arcs.push(Arc {
                 from: model.begin(read.reader),
@@ -429,7 +430,7 @@ impl<'a> Facts<'a> {
                     .iter()
                     .find(|read| read.reader == reader && read.key == key && read.writer == second);
                 let read = read.expect("the read that was tried").op;
-                Reason::Overwritten { reader, read, key, visible: rest }
+                Reason::Overwritten { reader, read, key, visible: rest, conflict: None }
             }
             _ => Reason::WritersApart { key, because: rest },
         };

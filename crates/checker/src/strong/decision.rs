@@ -433,7 +433,12 @@ impl<'a> Decision<'a> {
         let (one, other) = (versions.reader(first), versions.reader(second));
         let edge = |before, after, read| {
             let it = versions.index.read(read);
-            let reason = Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() };
+            let reason = Reason::AntiDependency {
+                read: it.op,
+                key: it.key,
+                because: Vec::new(),
+                conflict: None,
+            };
             Edge { before, after, reason }
         };
         let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };

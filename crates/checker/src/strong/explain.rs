@@ -83,6 +83,7 @@ impl Explainer<'_> {
                 read: op(read),
                 key: key(read),
                 because: self.link_edges(self.versions.seen[read.0 as usize], after),
+                conflict: None,
             },
             Why::InitialRead(read) => {
                 let (read_op, key) = (op(read), key(read));
@@ -91,7 +92,12 @@ impl Explainer<'_> {
                 if is_first {
                     Reason::FirstVersion { read: read_op, key }
                 } else {
-                    Reason::AntiDependency { read: read_op, key, because: Vec::new() }
+                    Reason::AntiDependency {
+                        read: read_op,
+                        key,
+                        because: Vec::new(),
+                        conflict: None,
+                    }
                 }
             }
             Why::Step(place) => Reason::Version(self.versions.index.steps()[place as usize]),
@@ -100,9 +106,12 @@ impl Explainer<'_> {
                 let it = self.versions.conditions.edges[place as usize];
                 match it.kind {
                     Change::Saw => Reason::ReadsFrom { read: it.op, key: it.key },
-                    Change::Missed => {
-                        Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() }
-                    }
+                    Change::Missed => Reason::AntiDependency {
+                        read: it.op,
+                        key: it.key,
+                        because: Vec::new(),
+                        conflict: None,
+                    },
                 }
             }
         }
@@ -143,14 +152,20 @@ impl Explainer<'_> {
             Rule::Visible { read, .. } => {
                 let it = versions.index.read(read);
                 let reader = versions.reader(read);
-                Reason::Overwritten { reader, read: it.op, key: it.key, visible: because }
+                Reason::Overwritten {
+                    reader,
+                    read: it.op,
+                    key: it.key,
+                    visible: because,
+                    conflict: None,
+                }
             }
             Rule::Pair { before, .. } => {
                 Reason::WritersApart { key: versions.key_of(before), because }
             }
             Rule::Anti { read, .. } => {
                 let it = versions.index.read(read);
-                Reason::AntiDependency { read: it.op, key: it.key, because }
+                Reason::AntiDependency { read: it.op, key: it.key, because, conflict: None }
             }
         }
     }
@@ -251,7 +266,8 @@ impl Explainer<'_> {
         };
         let it = self.versions.index.read(missed.read);
         let visible = vec![visible];
-        let reason = Reason::Overwritten { reader, read: it.op, key: it.key, visible };
+        let reason =
+            Reason::Overwritten { reader, read: it.op, key: it.key, visible, conflict: None };
         Cycle { edges: vec![later, Edge { before: other, after: writer, reason }] }
     }
 
@@ -290,7 +306,9 @@ impl Explainer<'_> {
                 self.see(case, read, key, writer.unwrap_or(INITIAL));
                 match writer {
                     Some(_) => Reason::ReadsFrom { read, key },
-                    None => Reason::AntiDependency { read, key, because: Vec::new() },
+                    None => {
+                        Reason::AntiDependency { read, key, because: Vec::new(), conflict: None }
+                    }
                 }
             }
             Variable::Before { from, to } => {
@@ -303,7 +321,7 @@ impl Explainer<'_> {
                         self.see(case, read, key, writer);
                         let reason = Reason::Assumed { key, first: writer, second: other };
                         let because = vec![Edge { before: writer, after: other, reason }];
-                        Reason::AntiDependency { read, key, because }
+                        Reason::AntiDependency { read, key, because, conflict: None }
                     }
                     None => Reason::Supposed { first: before, second: after },
                 }

@@ -84,7 +84,12 @@ impl CommitLevel for Parallel {
         let versions = commits.versions;
         let edge = |from: ReadId, to: ReadId| {
             let it = versions.index.read(from);
-            let reason = Reason::AntiDependency { read: it.op, key: it.key, because: Vec::new() };
+            let reason = Reason::AntiDependency {
+                read: it.op,
+                key: it.key,
+                because: Vec::new(),
+                conflict: None,
+            };
             Edge { before: versions.reader(from), after: versions.reader(to), reason }
         };
         let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
@@ -168,7 +173,7 @@ fn with_anti_dependency(commits: &Commits<'_>, cycle: &[Step]) -> Cycle {
         [only] if read_too(&only) => Vec::new(),
         _ => explainer.edges(&later, 1),
     };
-    let reason = Reason::AntiDependency { read: it.op, key: it.key, because };
+    let reason = Reason::AntiDependency { read: it.op, key: it.key, because, conflict: None };
     let before = versions.reader(read);
     let mut edges = vec![Edge { before, after: TxnId(cycle[at].from), reason }];
     edges.extend(explainer.edges(&path, 1));

@@ -91,7 +91,8 @@ impl CommitLevel for UpdateAtomic {
         let (reader, other) = (commits.versions.reader(read), TxnId(path[0].from));
         let visible = commits.explainer().edges(path, 0);
         let kind = kind(&visible);
-        let reason = Reason::Overwritten { reader, read: it.op, key: it.key, visible };
+        let reason =
+            Reason::Overwritten { reader, read: it.op, key: it.key, visible, conflict: None };
         let cycle = Cycle {
             edges: vec![
                 Edge { before: INITIAL, after: other, reason: Reason::InitialFirst },

@@ -140,6 +140,7 @@ fn overwritten(rule: &Rule, facts: &Facts<'_>, forced: Forced) -> Edge {
             read: read.op,
             key: read.key,
             visible: (rule.visible)(facts, forced),
+            conflict: None,
         },
     }
 }

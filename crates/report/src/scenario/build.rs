@@ -343,6 +343,26 @@ pub(super) fn unnamed_writer(edge: &Edge) -> Option<TxnId> {
     (!says_it).then_some(first.before)
 }
 
+/// The write of a transaction that a read saw: its last, unless the read shows an earlier one.
+pub(super) fn source(prose: &Prose<'_>, writer: TxnId, read: OpId, key: KeyId) -> Option<OpId> {
+    let history = prose.history;
+    if writer == INITIAL {
+        return None;
+    }
+    let is_shown = |op: &OpId| {
+        let it = history.op(*op);
+        it.kind.is_write()
+            && it.key == key
+            && match history.op(read).kind {
+                OpKind::Read => it.value == history.op(read).value,
+                OpKind::ReadList => history.list(read).contains(&it.value),
+                _ => true,
+            }
+    };
+    let shown = history.ops_of(writer).rev().find(is_shown);
+    shown.or_else(|| prose.index.final_write(history, writer, key))
+}
+
 /// The operations that an edge rests on by itself.
 pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
     let write = |txn: TxnId, key: KeyId| {
@@ -358,7 +378,7 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
         | Reason::AsTold
         | Reason::Untold { .. } => {}
         Reason::ReadsFrom { read, key } => {
-            ops.extend(write(before, key));
+            ops.extend(source(prose, before, read, key));
             ops.push(read);
         }
         Reason::Version(step) => {
@@ -370,19 +390,36 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
             ops.extend(write(before, step.key));
             ops.extend(write(after, step.key));
         }
-        Reason::AntiDependency { read, key, .. } => {
+        Reason::AntiDependency { read, key, conflict, .. } => {
             ops.push(read);
             ops.extend(unnamed_writer(edge).and_then(|writer| write(writer, key)));
             ops.extend(write(after, key));
+            ops.extend(
+                conflict
+                    .into_iter()
+                    .flat_map(|key| [write(before, key), write(after, key)])
+                    .flatten(),
+            );
         }
         Reason::WritersApart { key, .. } => {
             ops.extend(write(before, key));
             ops.extend(write(after, key));
         }
-        Reason::FirstVersion { read, key } | Reason::Overwritten { read, key, .. } => {
+        Reason::FirstVersion { read, key } => {
             ops.push(read);
             ops.extend(write(before, key));
             ops.extend(write(after, key));
+        }
+        Reason::Overwritten { reader, read, key, conflict, .. } => {
+            ops.push(read);
+            ops.extend(write(before, key));
+            ops.extend(write(after, key));
+            ops.extend(
+                conflict
+                    .into_iter()
+                    .flat_map(|key| [write(before, key), write(reader, key)])
+                    .flatten(),
+            );
         }
         Reason::Assumed { key, first, second } => {
             if before != first {

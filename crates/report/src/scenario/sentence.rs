@@ -1,6 +1,6 @@
 //! One sentence for each part of a scenario.
 
-use super::build::{premises, unnamed_writer};
+use super::build::{premises, source, unnamed_writer};
 use super::summary::written_at_once;
 use crate::prose::Prose;
 use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Seen, Way};
@@ -131,7 +131,7 @@ pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, Txn
         Reason::ReadsFrom { read, key } => (read, key, edge.before),
         Reason::Overwritten { read, key, .. } => (read, key, edge.after),
         Reason::FirstVersion { read, key } => (read, key, INITIAL),
-        Reason::AntiDependency { read, key, ref because } => {
+        Reason::AntiDependency { read, key, ref because, .. } => {
             (read, key, replaced(prose, edge.after, key, because)?)
         }
         _ => return None,
@@ -174,24 +174,31 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
         Reason::RealTime => in_real_time(prose, edge),
         Reason::ReadsFrom { read, key } => saw(prose, edge, *read, *key),
         Reason::Version(step) => prose.version(step),
-        Reason::AntiDependency { read, key, .. } => missed(prose, edge, *read, *key),
+        Reason::AntiDependency { read, key, conflict, .. } => {
+            let missed = missed(prose, edge, *read, *key);
+            format!("{missed}{}", conflicting(prose, edge.before, edge.after, *conflict))
+        }
         Reason::FirstVersion { read, key } => format!(
             "{before} read {}, the initial value, and wrote it: so its version comes before that \
              of {after}",
             content(*read, *key)
         ),
         Reason::WritersApart { key, because } => follows(prose, edge, *key, because),
-        Reason::Overwritten { reader, read, key, .. } if edge.after == INITIAL => format!(
-            "{} had to see {before}, which wrote {}, yet read {}, its initial value",
-            prose.txn(*reader),
-            prose.key(*key),
-            content(*read, *key)
-        ),
-        Reason::Overwritten { reader, read, key, .. } => format!(
+        Reason::Overwritten { reader, read, key, conflict, .. } if edge.after == INITIAL => {
+            format!(
+                "{} had to see {before}, which wrote {}, yet read {}, its initial value{}",
+                prose.txn(*reader),
+                prose.key(*key),
+                content(*read, *key),
+                conflicting(prose, *reader, edge.before, *conflict)
+            )
+        }
+        Reason::Overwritten { reader, read, key, conflict, .. } => format!(
             "{reader} came after {before}, which wrote {}, and read {} of {after}: so {after} \
-             replaced what {before} wrote",
+             replaced what {before} wrote{}",
             prose.key(*key),
             content(*read, *key),
+            conflicting(prose, *reader, edge.before, *conflict),
             reader = prose.txn(*reader),
         ),
         Reason::Assumed { key, first, second } if edge.before == *first => {
@@ -211,11 +218,18 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
     }
 }
 
+/// That two transactions both write a key and so had to see each other, to follow what one missed.
+fn conflicting(prose: &Prose<'_>, reader: TxnId, other: TxnId, conflict: Option<KeyId>) -> String {
+    let Some(key) = conflict else { return String::new() };
+    let (reader, other) = (prose.txn(reader), prose.txn(other));
+    format!("; {reader} and {other} both wrote {}, so one had to see the other", prose.key(key))
+}
+
 /// What was read from another transaction.
 fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
     let (content, history) = (prose.content(read, key), prose.history);
-    let write = prose.index.final_write(history, edge.before, key).map(|write| history.op(write));
+    let write = source(prose, edge.before, read, key).map(|write| history.op(write));
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
     let is_replaced = prose.is_replaced(read, key);
