@@ -98,6 +98,11 @@ function showRemarks() {
     const [one, other] = conflict.between;
     box.append(make('h3', {}, `Told by the database, and contradictory: ${one} and ${other}`), make('pre', {}, conflict.explanation));
   }
+  if (data.unlogged) {
+    const names = data.unlogged.transactions.join(', ');
+    const more = data.unlogged.count - data.unlogged.transactions.length;
+    box.append(make('p', { class: 'note' }, make('b', {}, `${data.unlogged.meaning}: `), names, more > 0 ? ` and ${more} more` : ''));
+  }
   for (const note of data.notes || []) {
     const example = note.example ? `Such as: ${note.example}. ` : '';
     box.append(make('p', { class: 'note' }, make('b', {}, `${note.meaning}. `), example, note.advice));

@@ -514,7 +514,8 @@ fn asked(arguments: &Arguments) -> String {
     let drift = drift.map(|drift| format!(" --clock-drift {}", limits::typed(drift)));
     let sources = arguments.without.iter().filter_map(ValueEnum::to_possible_value);
     let without = sources.map(|source| format!(" --without {}", source.get_name()));
-    drift.into_iter().chain(without).collect()
+    let complete_log = arguments.input.complete_log.then(|| " --complete-log".to_owned());
+    drift.into_iter().chain(without).chain(complete_log).collect()
 }
 
 /// The command that fails once what holds now no longer holds. Of nothing, everything holds.

@@ -221,7 +221,7 @@ fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result
         InputFormat::Edn => "jepsen-edn".to_owned(),
         InputFormat::Json => "jepsen-json".to_owned(),
     });
-    let options = input::Arguments { from: format, initial: None };
+    let options = input::Arguments { from: format, initial: None, complete_log: false };
     let memory_max = arguments.limits.resources.memory_max();
     let (history, _) = input::read(file, &options, memory_max)?;
     let clock = limits::Clock::until(deadline);

@@ -17,6 +17,18 @@ pub(crate) struct Arguments {
     /// The value every key starts with, if not what the format says
     #[arg(long, value_name = "NUMBER")]
     pub(crate) initial: Option<u64>,
+    /// The log lacks nothing: a value whose writer is in no log was written by nobody. Where a
+    /// format names the writer of what was read, the writer is otherwise taken to be lost
+    #[arg(long)]
+    pub(crate) complete_log: bool,
+}
+
+impl Arguments {
+    /// How to read within the limit of memory.
+    pub(crate) fn options(&self, memory_max: Option<usize>) -> ReadOptions {
+        let complete_log = self.complete_log;
+        ReadOptions { complete_log, ..options(memory_max, self.initial) }
+    }
 }
 
 /// Whether a history is being read.
@@ -55,7 +67,7 @@ pub(crate) fn read_again(
 
 /// How to read within the limit of memory.
 pub(crate) const fn options(memory_max: Option<usize>, initial: Option<u64>) -> ReadOptions {
-    ReadOptions { memory_max, is_memory_full: Some(heap::is_full), initial }
+    ReadOptions { memory_max, is_memory_full: Some(heap::is_full), initial, complete_log: false }
 }
 
 /// What is said of a history that does not fit.
@@ -71,7 +83,7 @@ fn read_any(
     arguments: &Arguments,
     memory_max: Option<usize>,
 ) -> Result<(History, &'static Format), Failure> {
-    let options = options(memory_max, arguments.initial);
+    let options = arguments.options(memory_max);
     let known = arguments.from.as_deref().map(by_name).transpose()?;
     if known.is_none()
         && let Some(bundled) = subject::bundled(path, options)?

@@ -5,7 +5,7 @@
 use crate::limits::Reached;
 use isolde::{Level, Satisfied, Unknown, Verdict, implied};
 use isolde_history::{History, HistoryBuilder, Index};
-use isolde_report::{Decided, Report, Size};
+use isolde_report::{Decided, Report, Size, UnloggedReport};
 use std::sync::{Mutex, OnceLock};
 
 /// What a check has found so far.
@@ -18,6 +18,7 @@ pub(crate) struct SoFar {
 /// A history that was read.
 struct Read {
     size: Size,
+    unlogged: Option<UnloggedReport>,
     format: &'static str,
     /// The levels that are asked for.
     levels: Vec<Level>,
@@ -26,7 +27,8 @@ struct Read {
 impl SoFar {
     /// The history was read, and these levels are asked for.
     pub(crate) fn note_read(&self, history: &History, format: &'static str, levels: &[Level]) {
-        let read = Read { size: Size::of(history), format, levels: levels.to_vec() };
+        let (size, unlogged) = (Size::of(history), UnloggedReport::of(history));
+        let read = Read { size, unlogged, format, levels: levels.to_vec() };
         // A history is read once; a second time it would be the same.
         let _ = self.read.set(read);
     }
@@ -68,6 +70,7 @@ impl SoFar {
         report.notes.clear();
         if let Some(read) = self.read.get() {
             report.history = read.size;
+            report.note_unlogged(read.unlogged.clone());
         }
         for level in report.levels.iter_mut().filter(|it| it.verdict == "violated") {
             if level.settled_by.is_none() {

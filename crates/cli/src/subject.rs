@@ -109,7 +109,7 @@ impl Opening<'_> {
 
     fn options(&self) -> ReadOptions {
         let memory_max = self.limits.resources.memory_max();
-        input::options(memory_max, self.input.initial)
+        self.input.options(memory_max)
     }
 
     /// A finished run: its verdicts are there, the history is shown if it still is.

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 mod columns;
 mod told;
+mod unlogged;
 pub(crate) use columns::set;
 use columns::{counting_sort, gather, offsets, pad, permute};
 pub use told::{CONTRADICTING_ORDERS, REPEATED_NUMBER};
@@ -59,6 +60,7 @@ pub struct HistoryBuilder {
     /// Whether the columns came sorted and complete.
     adopted: bool,
     default_declared: bool,
+    complete_log: bool,
     refused: Option<String>,
     /// Whether `refused` is set, for the source that is being read.
     is_refused: Arc<AtomicBool>,
@@ -412,6 +414,9 @@ impl HistoryBuilder {
             self.sort_by_session();
         }
         let columns = &mut self.columns;
+        if self.complete_log {
+            unlogged::leave_out(columns);
+        }
         // Stable, so that of several declarations for one key the last one is last.
         columns.initial.sort_by_key(|entry| entry.0);
         columns.initial.reverse();
@@ -570,6 +575,7 @@ impl HistoryBuilder {
 /// Puts what is known of each transaction in this order.
 fn permute_txns(columns: &mut Columns, order: &[u32]) {
     permute(&mut columns.outcomes, order, Outcome::Committed);
+    permute(&mut columns.unlogged, order, false);
     permute(&mut columns.labels, order, Value::NIL);
     permute(&mut columns.errors, order, Value::NIL);
     permute(&mut columns.invoked, order, ALWAYS);

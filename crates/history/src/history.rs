@@ -135,6 +135,7 @@ pub(crate) struct Columns {
     /// Invariant: `transactions + 1` ascending offsets into operations.
     pub(crate) txn_ops: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) unlogged: Vec<bool>,
     pub(crate) labels: Vec<Value>,
     pub(crate) errors: Vec<Value>,
     pub(crate) invoked: Vec<Time>,
@@ -544,6 +545,7 @@ impl History {
             + of(&columns.session_txns)
             + of(&columns.txn_ops)
             + of(&columns.outcomes)
+            + of(&columns.unlogged)
             + of(&columns.labels)
             + of(&columns.errors)
             + of(&columns.invoked)

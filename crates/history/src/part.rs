@@ -262,6 +262,9 @@ impl Maker<'_> {
         self.drafts.insert(txn, draft);
         self.txns.push(txn);
         self.builder.outcome(draft, history.outcome(txn));
+        if history.is_unlogged(txn) {
+            self.builder.unlogged(draft);
+        }
         // Its place in its session would change, and with it its name.
         let label = match history.txn_label(txn) {
             Value::NIL => self.name(txn),

@@ -29,6 +29,10 @@ pub(crate) fn to_suite(report: &Report) -> String {
     for level in &report.levels {
         case(&mut out, report, level);
     }
+    if let Some(unlogged) = &report.unlogged {
+        let told = xml(&format!("{}: {}", unlogged.meaning, unlogged.names()));
+        writeln!(out, "    <system-out>{told}</system-out>").expect("a string grows");
+    }
     out.push_str("  </testsuite>\n");
     out
 }

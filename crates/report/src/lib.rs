@@ -28,6 +28,7 @@ pub mod stats;
 mod stats_text;
 mod svg;
 mod terminal;
+mod unlogged;
 mod window;
 
 pub use dress::Dress;
@@ -45,6 +46,7 @@ pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
+pub use unlogged::{UNLOGGED_SHOWN_MAX, UnloggedReport};
 
 use given::LeftOut;
 use isolde::lint::{Rule, untimed, vacuity, wrongly_read, wrongly_told};
@@ -54,7 +56,7 @@ use serde::Serialize;
 
 /// The version of the report's JSON form; it grows when a field is added or changes its
 /// meaning.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// The version of the JSON of `lint` and `stats`, which change by themselves.
 pub(crate) const TABLES_SCHEMA: u32 = 1;
@@ -79,6 +81,9 @@ pub struct Report {
     /// The verdicts, from weak to strong.
     #[serde(serialize_with = "json::as_map")]
     pub levels: Vec<LevelReport>,
+    /// Transactions that are in no log, if a level is satisfied: it is so if they committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlogged: Option<UnloggedReport>,
     /// Levels that hold and imply every other level that holds.
     pub strongest: Vec<&'static str>,
     /// Levels that do not hold and are implied by every other level that does not.
@@ -281,7 +286,7 @@ impl Report {
             &conflicts,
             &left_out,
         );
-        Report {
+        let mut report = Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             file: file.to_owned(),
@@ -297,7 +302,17 @@ impl Report {
             levels,
             remarks,
             notes: notes_on(history, index, decided, options),
-        }
+            unlogged: None,
+        };
+        report.note_unlogged(UnloggedReport::of(history));
+        report
+    }
+
+    /// Notes transactions that are in no log. They matter if a level is satisfied: what is
+    /// violated without their commits is violated with them.
+    pub fn note_unlogged(&mut self, unlogged: Option<UnloggedReport>) {
+        let holds = self.levels.iter().any(|level| level.verdict == "satisfied");
+        self.unlogged = unlogged.filter(|_| holds);
     }
 
     /// Notes what the documentation of a database says about the violation of a level, at

@@ -7,6 +7,7 @@ use crate::escape::{markdown, markdown_code};
 use crate::reasons::SharedReasons;
 use crate::replay;
 use crate::scenario::Scenario;
+use crate::unlogged::UNLOGGED_ADVICE;
 use crate::{AnomalyReport, Report, Unreadable};
 use std::fmt::Write;
 
@@ -48,6 +49,10 @@ pub(crate) fn to_markdown(report: &Report) -> String {
     }
     for reason in shared.all() {
         writeln!(out, "\n{}", markdown(&reason)).expect("a string grows");
+    }
+    if let Some(unlogged) = &report.unlogged {
+        let (meaning, names) = (sentence(&unlogged.meaning), markdown(&unlogged.names()));
+        writeln!(out, "\n> **{meaning}** {names}; {UNLOGGED_ADVICE}").expect("a string grows");
     }
     for counterexample in report.counterexamples() {
         violation(&mut out, &counterexample);

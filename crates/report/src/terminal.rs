@@ -3,6 +3,7 @@
 use crate::argument;
 use crate::prose::safe;
 use crate::reasons::SharedReasons;
+use crate::unlogged::UNLOGGED_ADVICE;
 use crate::{
     AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, TimestampsReport,
 };
@@ -20,19 +21,10 @@ pub enum Detail {
 /// The report as text. `gate` is a command that would fail if what holds now
 /// stopped holding, if the report is not itself a gate.
 pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
-    let mut out = String::new();
     if detail == Detail::Verdicts {
-        for level in &report.levels {
-            line(
-                &mut out,
-                format_args!("{}\t{}\t{}", safe(&report.file), level.level, level.verdict),
-            );
-        }
-        for claim in &report.refuted {
-            line(&mut out, format_args!("{}\t{claim}\trefuted", safe(&report.file)));
-        }
-        return out;
+        return verdicts(report);
     }
+    let mut out = String::new();
     head(&mut out, report);
     let width = report.levels.iter().map(|level| level.level.len()).max().unwrap_or(0);
     let shared = SharedReasons::of(report);
@@ -47,6 +39,10 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
         line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
     }
     shared.all().for_each(|reason| line(&mut out, format_args!("\n  {reason}")));
+    if let Some(unlogged) = &report.unlogged {
+        line(&mut out, format_args!("\n  {}: {}", unlogged.meaning, unlogged.names()));
+        line(&mut out, format_args!("  {UNLOGGED_ADVICE}"));
+    }
     let mut shown: Vec<&LevelReport> = Vec::new();
     for level in &report.levels {
         show_violation(&mut out, report, level, &mut shown);
@@ -85,6 +81,22 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     }
     if let Some(gate) = gate {
         line(&mut out, format_args!("gate: {gate}"));
+    }
+    out
+}
+
+/// The verdicts alone, one a line.
+fn verdicts(report: &Report) -> String {
+    let mut out = String::new();
+    let file = safe(&report.file);
+    for level in &report.levels {
+        line(&mut out, format_args!("{file}\t{}\t{}", level.level, level.verdict));
+    }
+    if let Some(unlogged) = &report.unlogged {
+        line(&mut out, format_args!("{file}\tassumed\t{}", unlogged.meaning));
+    }
+    for claim in &report.refuted {
+        line(&mut out, format_args!("{file}\t{claim}\trefuted"));
     }
     out
 }
@@ -324,7 +336,9 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
                 first.reason.as_deref().unwrap_or("it is not known why")
             ),
         };
-        line(&mut out, format_args!("{}: {nothing}", safe(&report.file)));
+        let assumed = report.unlogged.as_ref().map(|it| format!(" ({})", it.meaning));
+        let assumed = assumed.unwrap_or_default();
+        line(&mut out, format_args!("{}: {nothing}{assumed}", safe(&report.file)));
     }
     out
 }

@@ -11,7 +11,7 @@ const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus");
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
 fn report_of(input: Input, name: &str) -> Option<Report> {
-    let options = ReadOptions { memory_max: None, is_memory_full: None, initial: None };
+    let options = ReadOptions::default();
     let (history, format) = format::read_detected(input, options).ok()?;
     let index = Index::new(&history);
     let mut check = Check::new(&history, &index, &Limits::NONE);

@@ -181,7 +181,7 @@ fn kept(folder: &Path, json: &str, arguments: &Arguments) -> Result<(), Failure>
 
 /// Writes the page of the run in this folder.
 fn write_page(folder: &Path, path: &Path, limits: &limits::Arguments) -> Result<(), Failure> {
-    let input = input::Arguments { from: None, initial: None };
+    let input = input::Arguments { from: None, initial: None, complete_log: false };
     let subject = Opening { input: &input, limits }.open(folder)?;
     let page = report::to_page(&subject, &input::name(folder))?;
     let path = if path.is_dir() { path.join("report.html") } else { path.to_owned() };

@@ -141,13 +141,13 @@ fn a_report_in_json_becomes_a_page_and_one_of_another_version_is_refused() {
     assert_eq!(shown.status, 0);
     assert!(shown.stdout.contains("\"counterexamples\":[{"));
     let json = folder.read("report.json");
-    let old = json.replacen("\"schema\": 3", "\"schema\": 2", 1);
+    let old = json.replacen("\"schema\": 4", "\"schema\": 3", 1);
     assert_ne!(old, json);
     folder.write("old.json", old.as_bytes());
     assert_eq!(
         folder.isolde("report old.json -o -"),
         refused(
-            "isolde: old.json: expected a report of schema 3, found schema 2, written by isolde \
+            "isolde: old.json: expected a report of schema 4, found schema 3, written by isolde \
              0.1.0; check the history again with this one\n"
         )
     );

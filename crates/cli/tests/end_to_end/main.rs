@@ -25,6 +25,7 @@ mod run_schema;
 mod run_troubles;
 mod schema;
 mod support;
+mod unlogged;
 mod verify;
 mod watch;
 mod watch_rounds;

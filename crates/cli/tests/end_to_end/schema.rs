@@ -143,7 +143,7 @@ fn the_schema_refuses_what_is_no_report() {
         mistakes(&schema, &schema, &changed, "").join("\n")
     };
     assert_eq!(wrong(|_| ()), "");
-    assert_eq!(wrong(|report| report["schema"] = json!(1)), "/schema: expected 3, found 1");
+    assert_eq!(wrong(|report| report["schema"] = json!(1)), "/schema: expected 4, found 1");
     assert_eq!(
         wrong(|report| report["levels"]["causal"]["verdict"] = json!("fine")),
         "/levels/causal/verdict: \"fine\" is not one of [\"satisfied\",\"violated\",\"unknown\"]"

@@ -44,6 +44,9 @@ pub(super) fn is_binary(head: &[u8]) -> bool {
 pub(super) const MAGIC: [u8; 8] = *b"\x89ISOLDE\n";
 const VERSION: u32 = 3;
 
+/// The outcome of a transaction that is in no log.
+const UNLOGGED: u8 = 3;
+
 /// Bytes of one entry of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Width {

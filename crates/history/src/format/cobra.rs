@@ -301,7 +301,7 @@ impl<'b> Logs<'b> {
                 let session = builder.new_session(label);
                 let txn = builder.begin(session);
                 builder.label(txn, label);
-                builder.outcome(txn, Outcome::Unknown);
+                builder.unlogged(txn);
                 added.insert(id, txn);
             }
             let key = builder.key(seen.key);

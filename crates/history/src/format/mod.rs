@@ -195,6 +195,9 @@ pub struct ReadOptions {
     /// Every key starts with this natural number instead of what the format says;
     /// a source that itself says otherwise is refused.
     pub initial: Option<u64>,
+    /// The recording lacks nothing: a transaction that is in no log never happened, and who
+    /// read from it read what nobody wrote.
+    pub complete_log: bool,
 }
 
 /// All formats. Detection asks them in this order.
@@ -250,6 +253,9 @@ pub fn read(
         if let Some(bytes) = options.memory_max {
             source.bound_memory(bytes);
         }
+    }
+    if options.complete_log {
+        builder.complete_log();
     }
     let result = (format.read)(input, &mut builder);
     // What the reader says about a source cut short is not what is wrong with it.

@@ -121,6 +121,7 @@ impl Page<'_> {
             strongest: read.strongest.clone(),
             weakest_violated: read.weakest_violated.clone(),
             notes: self.report["notes"].clone(),
+            unlogged: self.report.get("unlogged").cloned(),
             serialization_order: self.report.get("serialization_order").cloned(),
             conflicts: self.report.get("conflicts").cloned(),
             remarks: read.remarks.iter().map(AnomalyRead::shown).collect(),
@@ -308,6 +309,8 @@ struct Data<'a> {
     strongest: Vec<String>,
     weakest_violated: Vec<String>,
     notes: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unlogged: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     serialization_order: Option<Value>,
     /// Absent in reports of older versions, and where there are none.

@@ -1,5 +1,6 @@
 //! Reading the binary format, and proving that what was read is a history.
 
+use super::UNLOGGED;
 use super::check::Slices;
 use super::frame::{Column, Columns as Stored, too_large};
 use crate::builder::{HistoryBuilder, NO_KEY, OPS_MAX, TXNS_MAX};
@@ -137,8 +138,11 @@ impl Reader<'_> {
     fn txns(&mut self) -> Result<(), ReadError> {
         let outcomes = self.stored.bytes("txn.outcomes");
         self.check_ids(&outcomes, TXNS_MAX)?;
-        self.check(&outcomes, "an outcome from 0 to 2", |outcome| outcome <= 2)?;
+        self.check(&outcomes, "an outcome from 0 to 3", |outcome| outcome <= UNLOGGED)?;
         let count = outcomes.len();
+        if outcomes.entries.contains(&UNLOGGED) {
+            self.columns.unlogged = outcomes.entries.iter().map(|&code| code == UNLOGGED).collect();
+        }
         let outcome = |code: u8| match code {
             0 => Outcome::Committed,
             1 => Outcome::Aborted,

@@ -239,7 +239,7 @@ session.txns 1 3: offsets that ascend from 0, found 2
 session.txns 0 1: offsets that ascend from 0, found 1
 session.txns 2 1: offsets up to 2, found 1
 txn.ops 1 10: offsets that ascend from 0, found 9
-txn.outcomes 0 3: an outcome from 0 to 2, found 3
+txn.outcomes 0 4: an outcome from 0 to 3, found 4
 timestamp.given 0 2: 0 or 1, found 2
 op.kinds 0 10: a kind of operation from 0 to 9, found 10
 op.kinds 0 7: the key of a PredicateRead, found 0

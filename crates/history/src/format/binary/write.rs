@@ -1,8 +1,9 @@
 //! Writing the binary format: every column of the model, in the schema's order.
 
+use super::UNLOGGED;
 use super::frame::{FrameWriter, Storage};
 use crate::format::WriteError;
-use crate::history::{Columns, History, Time, Timestamps};
+use crate::history::{Columns, History, Outcome, Time, Timestamps};
 use crate::predicate::{Aggregate, Condition};
 use crate::value::{Datum, Value};
 use std::io::{self, Write};
@@ -80,7 +81,11 @@ fn sessions(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
 
 fn txns(columns: &Columns, frames: &mut FrameWriter<'_>) -> io::Result<()> {
     frames.column("txn.ops", columns.txn_ops.iter().copied())?;
-    let outcomes = columns.outcomes.iter().map(|&outcome| outcome as u8);
+    let is_unlogged = |txn: usize| columns.unlogged.get(txn).copied().unwrap_or(false);
+    let outcomes = columns.outcomes.iter().enumerate().map(|(txn, &outcome)| match outcome {
+        Outcome::Unknown if is_unlogged(txn) => UNLOGGED,
+        outcome => outcome as u8,
+    });
     frames.column("txn.outcomes", outcomes)?;
     frames.column("txn.labels", bits(&columns.labels))?;
     frames.column("txn.errors", bits(&columns.errors))?;

@@ -317,12 +317,15 @@ impl Reader<'_> {
         let outcome = match word {
             "committed" => Some(Outcome::Committed),
             "aborted" => Some(Outcome::Aborted),
-            "unknown" => Some(Outcome::Unknown),
+            "unknown" | "unlogged" => Some(Outcome::Unknown),
             _ => None,
         };
         let mut at = start;
         if let Some(outcome) = outcome {
             self.builder.outcome(txn, outcome);
+            if word == "unlogged" {
+                self.builder.unlogged(txn);
+            }
             if line.is_over() {
                 return Ok(());
             }

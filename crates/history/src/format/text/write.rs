@@ -172,6 +172,7 @@ impl TextWriter<'_> {
         match history.outcome(txn) {
             Outcome::Committed => {}
             Outcome::Aborted => self.out.write_all(b" aborted")?,
+            Outcome::Unknown if history.is_unlogged(txn) => self.out.write_all(b" unlogged")?,
             Outcome::Unknown => self.out.write_all(b" unknown")?,
         }
         if history.error(txn) != Value::NIL {
