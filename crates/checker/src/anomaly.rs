@@ -3,8 +3,8 @@
 //! The first kind needs no order of transactions: the operations are the proof.
 //! [`FOUND_BY_READING`] lists them with the weakest levels each refutes.
 
+use crate::evidence::{Cycle, Edge, Reason};
 use crate::level::Level;
-use crate::verdict::{Cycle, Edge, Reason};
 use isolde_history::{
     ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
     PredicateRow, ReadId, TxnId, Version, VersionConflict,
@@ -307,6 +307,12 @@ impl AnomalyKind {
         }
     }
 
+    /// Whether a level forbids it, as reading alone shows it.
+    pub(crate) fn rules_out(self, level: Level) -> bool {
+        let implied = level.weaker_than();
+        self.refutes().iter().any(|&weakest| weakest == level || implied.contains(&weakest))
+    }
+
     /// The weakest levels that an anomaly found by reading refutes.
     pub fn refutes(self) -> &'static [Level] {
         FOUND_BY_READING.iter().find(|row| row.kind == self).map_or(&[], |row| row.refutes)
@@ -512,7 +518,7 @@ pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
 pub(crate) fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
     let mut txns = Vec::new();
     let mut add = |txn| {
-        if txn != crate::verdict::INITIAL && !txns.contains(&txn) {
+        if txn != crate::evidence::INITIAL && !txns.contains(&txn) {
             txns.push(txn);
         }
     };

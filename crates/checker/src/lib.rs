@@ -8,26 +8,21 @@
 //! themselves.
 
 mod anomaly;
-mod by_cases;
-mod certify;
 mod check;
 mod choices;
 pub mod elle;
+mod evidence;
 mod explain;
 mod forbidden;
 mod given;
-mod implied;
 mod level;
+mod limits;
 pub mod linearizable;
 pub mod lint;
 mod naming;
 pub mod online;
-mod outcomes;
-mod readings;
 pub mod reference;
-mod single;
 mod strong;
-mod turns;
 mod verdict;
 mod weak;
 
@@ -35,11 +30,11 @@ pub use anomaly::{
     Anomaly, AnomalyKind, Cases, Evidence, FOUND_BY_READING, FoundByReading, Seen, Way,
     found_by_reading,
 };
-pub use certify::Certified;
-pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
+pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
+pub use evidence::{Cycle, Edge, INITIAL, Reason};
 pub use explain::{Explanation, Progress, explain, in_depth, shrink, with_conflicts};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
-pub use implied::implied;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
-pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};
+pub use limits::{ComponentCounts, Limits, Stage};
+pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
+pub use verdict::{Satisfied, Unknown, Verdict, Violated};

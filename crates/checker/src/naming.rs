@@ -12,8 +12,8 @@
 //! overlap is what the level is violated by. A name is one that the level forbids.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use crate::level::Level;
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{History, KeyId, OpId, OpKind, TxnId};
 
 /// How often a cycle is turned until no edge of it says that something was overwritten.

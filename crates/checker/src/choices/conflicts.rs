@@ -13,7 +13,7 @@
 
 use super::{Effort, Search, Tried, Violations};
 use crate::anomaly::{Anomaly, Evidence};
-use crate::verdict::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge, Reason};
 use crate::weak::Decision;
 use acyclic::{KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashSet;

@@ -9,9 +9,10 @@
 mod conflicts;
 
 use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
-use crate::check::{Limits, refutes};
+use crate::evidence::Cycle;
+use crate::limits::Limits;
 use crate::naming;
-use crate::verdict::{Cycle, Satisfied, Unknown, Verdict, Violated};
+use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
@@ -128,7 +129,7 @@ impl Search<'_> {
     /// one read may be wrong by itself.
     fn decide(&self, index: &Index) -> Decision {
         let found = found_by_reading(self.history, index);
-        if let Some(anomaly) = found.into_iter().find(|it| refutes(it, self.rule.level)) {
+        if let Some(anomaly) = found.into_iter().find(|it| it.kind.rules_out(self.rule.level)) {
             return Decision::Violated(anomaly);
         }
         let facts = Facts::new(self.history, index, self.limits);

@@ -18,11 +18,13 @@ pub use models::{MODELS, Model};
 pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORKLOADS};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
-use crate::check::{Check, Limits};
+use crate::check::Check;
+use crate::evidence::{Edge, Reason};
 use crate::explain::explain;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::strong::Options;
-use crate::verdict::{Edge, Reason, Verdict, Violated};
+use crate::verdict::{Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_history::{
     History, HistoryBuilder, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Value,

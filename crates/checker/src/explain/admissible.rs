@@ -7,9 +7,9 @@
 use super::Explanation;
 use super::conflicts::writes;
 use crate::anomaly::{Anomaly, Evidence};
+use crate::evidence::{Edge, Reason};
 use crate::level::Level;
 use crate::strong;
-use crate::verdict::{Edge, Reason};
 use crate::weak::RULES;
 use hashbrown::HashSet;
 use isolde_history::{History, KeyId, TxnId};

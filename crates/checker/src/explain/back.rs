@@ -1,7 +1,7 @@
 //! Anomalies of a part of a history as anomalies of the whole.
 
 use crate::anomaly::{Anomaly, Cases, Evidence, NO_KEY, Seen, Way};
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
 
 /// The same anomaly with the ids of the whole history.

@@ -6,8 +6,8 @@
 
 use super::admissible::{all_edges, edges_mut, saw_directly};
 use crate::anomaly::{Anomaly, Evidence};
+use crate::evidence::{Edge, INITIAL, Reason};
 use crate::level::Level;
-use crate::verdict::{Edge, INITIAL, Reason};
 use hashbrown::HashSet;
 use isolde_history::{History, Index, KeyId, Origin, TxnId};
 
@@ -54,14 +54,20 @@ fn name(index: &Index, edge: &mut Edge, hidden: &dyn Fn(TxnId, TxnId, KeyId) -> 
     match &mut edge.reason {
         Reason::AntiDependency { key, because, conflict, .. } => {
             *conflict = hidden(before, after, *key);
-            because.iter_mut().for_each(|step| name(index, step, hidden));
+            for step in because.iter_mut() {
+                name(index, step, hidden);
+            }
         }
         Reason::Overwritten { reader, key, visible, conflict, .. } => {
             *conflict = hidden(*reader, before, *key);
-            visible.iter_mut().for_each(|step| name(index, step, hidden));
+            for step in visible.iter_mut() {
+                name(index, step, hidden);
+            }
         }
         Reason::WritersApart { because, .. } => {
-            because.iter_mut().for_each(|step| name(index, step, hidden));
+            for step in because.iter_mut() {
+                name(index, step, hidden);
+            }
         }
         _ => {}
     }

@@ -6,7 +6,7 @@
 //! for a reader, the rest is counted as [`Reason::Untold`].
 
 use crate::anomaly::{Anomaly, Evidence};
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use hashbrown::{HashMap, HashSet};
 use isolde_certificate::{Derivation, Node, Rule, Step, StepId};
 use isolde_history::{History, Index, KeyId, OpId, TxnId};
@@ -308,7 +308,7 @@ fn with_premises(reason: Reason, premises: Vec<Edge>) -> Reason {
 mod tests {
     use super::{TOLD_MAX, in_depth};
     use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
-    use crate::verdict::{Cycle, Edge, Reason};
+    use crate::evidence::{Cycle, Edge, Reason};
     use isolde_certificate::{Derivation, End, Node, Rule, Step, StepId};
     use isolde_history::{HistoryBuilder, Index, KeyId, OpId, TxnId};
 

@@ -26,12 +26,11 @@ pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, found_by_reading, of_operations};
-use crate::check::{Check, Limits, applicable_levels};
+use crate::check::{Check, Readings, applicable_levels, single_operation};
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::linearizable::{self, Account, Reading};
 use crate::naming;
-use crate::readings::Readings;
-use crate::single;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
 use admissible::is_admissible;
@@ -237,7 +236,7 @@ fn by_operations(
     let mut rules_out = stronger(level);
     let part = Part::new(history, index, &seeds::supported(history, index, ops));
     rules_out.extend(ruled_out(&part.history, options, limits));
-    rules_out.extend(single::ruled_out(history, anomaly));
+    rules_out.extend(single_operation::ruled_out(history, anomaly));
     if is_mismatch_of_versions(&part.history, anomaly) {
         for weakest in [Level::Prefix, Level::SnapshotIsolation] {
             if is_violated(history, weakest, options, limits) {

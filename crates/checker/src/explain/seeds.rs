@@ -1,7 +1,7 @@
 //! Where to look: the operations that a proof or an anomaly names.
 
 use crate::anomaly::{Anomaly, Evidence};
-use crate::verdict::{Edge, INITIAL, Reason};
+use crate::evidence::{Edge, INITIAL, Reason};
 use hashbrown::HashSet;
 use isolde_certificate::{Clause, Derivation, End, Link, Node, Rule, Variable};
 use isolde_history::{

@@ -7,8 +7,8 @@
 
 use super::{Explanation, Start, seeds};
 use crate::anomaly::{AnomalyKind, Evidence};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use crate::naming;
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{ExternalRead, History, Index, OpId, Origin};
 
 /// The same part with the reads of the whole history that make its cycle an anomaly which says

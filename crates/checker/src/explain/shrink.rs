@@ -2,9 +2,9 @@
 
 use super::{is_violated, seeds};
 use crate::anomaly::Evidence;
-use crate::check::Limits;
+use crate::check::Readings;
 use crate::level::Level;
-use crate::readings::Readings;
+use crate::limits::Limits;
 use crate::strong::Options;
 use crate::verdict::Violated;
 use hashbrown::HashSet;

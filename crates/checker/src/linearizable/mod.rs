@@ -43,7 +43,7 @@ pub use operations::NilReads;
 pub use window::{Attempt, Window};
 
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::check::Limits;
+use crate::limits::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use chains::Versions;
 use hashbrown::HashSet;

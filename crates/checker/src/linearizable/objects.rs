@@ -7,7 +7,7 @@
 
 use super::operations::{Action, Operation, Operations, Texts};
 use super::{Decided, one_object};
-use crate::check::Limits;
+use crate::limits::Limits;
 use crate::linearizable::search::BYTES_MAX;
 use rayon::prelude::*;
 use std::sync::OnceLock;

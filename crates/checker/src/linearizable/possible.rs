@@ -191,7 +191,7 @@ fn sorted(configurations: HashMap<Configuration, usize>) -> Vec<Configuration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Limits;
+    use crate::limits::Limits;
     use crate::linearizable::{Reading, decide};
     use crate::{Evidence, Verdict};
     use isolde_history::format::parse_text;

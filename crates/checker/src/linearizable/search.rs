@@ -22,7 +22,7 @@
 use super::events::{Event, events, left_by, open_max, seen};
 use super::operations::{Action, Content, Object, Operation, Texts};
 use super::unseen::Unseen;
-use crate::check::Limits;
+use crate::limits::Limits;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 

@@ -15,7 +15,7 @@
 
 use super::operations::{Action, Content, NilReads, Object, Operation, Operations, Texts};
 use super::search::{Problem, Searched, after, search};
-use crate::check::Limits;
+use crate::limits::Limits;
 use hashbrown::HashSet;
 use isolde_history::{ALWAYS, History, NEVER, OpId};
 use std::sync::atomic::{AtomicUsize, Ordering};

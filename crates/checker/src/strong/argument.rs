@@ -17,8 +17,8 @@
 use super::Options;
 use super::model::{Events, Model, Node, Protected};
 use crate::anomaly::{Cases, Evidence};
+use crate::evidence::{Cycle, Edge, Reason};
 use crate::level::Level;
-use crate::verdict::{Cycle, Edge, Reason};
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, TxnId};
 use std::collections::BinaryHeap;
 

@@ -22,7 +22,7 @@ use super::solving::{Effort, Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::Anomaly;
-use crate::check::{Limits, Stage};
+use crate::limits::{Limits, Stage};
 use crate::naming;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;

@@ -8,12 +8,12 @@
 
 use super::clocks::Clocks;
 use super::connected::each_part;
-use super::constraints::Apart;
 use super::cover::Cover;
 use super::graph::Graph;
 use super::model::{Node, Writers};
 use super::runs::Runs;
 use super::versions::Versions;
+use crate::limits::ComponentCounts;
 
 /// Groups that are searched at once; each needs a solver with a graph of its own.
 const GROUPS_MAX: usize = 8;
@@ -28,7 +28,7 @@ pub(super) struct Components {
     group: Vec<u8>,
     /// How many groups there are.
     pub(super) groups: usize,
-    apart: Apart,
+    apart: ComponentCounts,
 }
 
 const NO_GROUP: u8 = u8::MAX;
@@ -66,12 +66,16 @@ impl Components {
             *load += u64::from(sizes[part as usize]);
             group[part as usize] = place as u8;
         }
-        let apart = Apart { parts: by_size.len() as u64, events: all, largest: u64::from(largest) };
+        let apart = ComponentCounts {
+            parts: by_size.len() as u64,
+            events: all,
+            largest: u64::from(largest),
+        };
         Some(Components { part: part_of, group, groups, apart })
     }
 
     /// How many parts there are, and how large.
-    pub(super) fn apart(&self) -> Apart {
+    pub(super) fn apart(&self) -> ComponentCounts {
         self.apart
     }
 

@@ -18,8 +18,8 @@ use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
 use super::versions::{Slot, Versions};
 use super::witness::guess;
-use crate::check::Limits;
 use crate::level::Level;
+use crate::limits::{ComponentCounts, Limits};
 use isolde_history::{History, Index, KeyId};
 use std::ops::AddAssign;
 
@@ -49,18 +49,7 @@ pub struct Pruned {
     /// Those that saturation leaves undecided: what a solver would have to decide.
     pub after: Constraints,
     /// How what is left undecided falls apart.
-    pub apart: Apart,
-}
-
-/// Parts of an undecided history that can be decided one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Apart {
-    /// How many parts there are.
-    pub parts: u64,
-    /// Events in all of them.
-    pub events: u64,
-    /// Events in the largest.
-    pub largest: u64,
+    pub apart: ComponentCounts,
 }
 
 /// Counts the choices that a history leaves at a level, with session order where the
@@ -96,7 +85,7 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
 fn decided_by_saturation(
     decision: &Decision<'_>,
     versions: &Versions<'_>,
-) -> Option<(Constraints, Apart)> {
+) -> Option<(Constraints, ComponentCounts)> {
     let mut graph = decision.explained_graph();
     let order = guess(&graph, versions.history, decision.options.sources).ok()?;
     let cover = decision.cover(&graph, &order, CLOCK_BYTES_MAX);
@@ -111,7 +100,7 @@ fn decided_by_saturation(
         decided += pair(versions, before, after);
     });
     let parts = Components::new(&graph, versions, (&saturation.clocks, &cover));
-    Some((decided, parts.map_or_else(Apart::default, |parts| parts.apart())))
+    Some((decided, parts.map_or_else(ComponentCounts::default, |parts| parts.apart())))
 }
 
 /// All pairs of versions of one key.
@@ -199,7 +188,7 @@ mod tests {
     fn two_blind_writes_stay_open_with_their_readers() {
         let sessions = ["w(1,1)", "w(1,2)", "r(1,1)", "r(1,2)", "r(1,2)"];
         let open = of(1, 5);
-        let apart = Apart { parts: 1, events: 7, largest: 7 };
+        let apart = ComponentCounts { parts: 1, events: 7, largest: 7 };
         let expected = Pruned { before: open, open, after: open, apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
@@ -207,7 +196,7 @@ mod tests {
     #[test]
     fn a_read_modify_write_leaves_nothing_open() {
         let sessions = ["w(1,1)", "r(1,1) w(1,2)", "r(1,1)"];
-        let apart = Apart::default();
+        let apart = ComponentCounts::default();
         let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0), apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
@@ -215,7 +204,7 @@ mod tests {
     #[test]
     fn saturation_decides_what_follows_from_another_key() {
         let sessions = ["w(1,1) w(2,1)", "r(2,1) w(1,2)"];
-        let apart = Apart::default();
+        let apart = ComponentCounts::default();
         let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0), apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
@@ -223,7 +212,7 @@ mod tests {
     #[test]
     fn the_initial_state_is_a_writer_where_it_was_read() {
         let sessions = ["r(1,0)", "w(1,1)", "w(1,2)", "r(1,2)", "w(2,1)"];
-        let apart = Apart { parts: 1, events: 5, largest: 5 };
+        let apart = ComponentCounts { parts: 1, events: 5, largest: 5 };
         let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3), apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
@@ -232,7 +221,7 @@ mod tests {
     fn pairs_of_transactions_that_share_nothing_are_parts_of_their_own() {
         let sessions = ["w(1,1)", "w(1,2)", "w(2,1)", "w(2,2)", "r(1,1)"];
         let open = of(2, 5);
-        let apart = Apart { parts: 2, events: 9, largest: 5 };
+        let apart = ComponentCounts { parts: 2, events: 9, largest: 5 };
         let expected = Pruned { before: open, open, after: open, apart };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }

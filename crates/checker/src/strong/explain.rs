@@ -8,7 +8,7 @@ use super::proof::premise_ends;
 use super::search::{Asked, Because, CycleEdge, Input, Missed, Variable, Visible};
 use super::versions::{INITIAL_SLOT, Slot, Versions};
 use crate::anomaly::{Cases, Seen};
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use isolde_certificate::{ChosenOrigin, Clause};
 use isolde_history::{KeyId, OpId, ReadId, TxnId};
 

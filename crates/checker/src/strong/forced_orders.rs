@@ -333,7 +333,7 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Limits;
+    use crate::limits::Limits;
     use crate::strong::{Options, parallel_refuted};
     use isolde_history::Index;
     use isolde_history::format::parse_text;

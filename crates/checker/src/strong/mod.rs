@@ -44,12 +44,13 @@ mod versions;
 mod witness;
 
 pub(crate) use argument::argue;
-pub use constraints::{Apart, Constraints, Pruned, constraints};
+pub(crate) use conditions::unnamed_writers;
+pub use constraints::{Constraints, Pruned, constraints};
 pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 
-use crate::check::{Limits, Stage};
 use crate::level::Level;
+use crate::limits::{Limits, Stage};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use commits::Depth;
 use decision::{Decision, limit, open_pairs};

@@ -20,7 +20,7 @@ use super::graph::{Derived, Graph, Rule};
 use super::model::{Events, Model, Node, Writers};
 use super::runs::{Runs, Writer, last_below};
 use super::versions::{NO_SLOT, Slot, Versions};
-use crate::check::Limits;
+use crate::limits::Limits;
 use isolde_history::{ReadId, TxnId};
 use rayon::prelude::*;
 

@@ -8,7 +8,7 @@ use super::model::Node;
 use super::saturate::positions;
 use super::search::{Asked, Search, Within, known_edges};
 use super::witness::suspects;
-use crate::check::{Limits, Stage};
+use crate::limits::{Limits, Stage};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -74,7 +74,7 @@ impl Decision<'_> {
         order: &[Node],
         components: &Components,
     ) -> Searched {
-        (self.limits.observe)(Stage::Apart(components.apart()));
+        (self.limits.observe)(Stage::Components(components.apart()));
         let used = graph.memory() + self.versions.memory();
         let first_refuted = AtomicUsize::new(usize::MAX);
         let (choices, conflicts) = (AtomicU64::new(0), AtomicU64::new(0));

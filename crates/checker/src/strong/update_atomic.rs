@@ -19,8 +19,9 @@ use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input, Missed, Visible};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
 use crate::anomaly::{self, Anomaly, AnomalyKind};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use crate::level::Level;
-use crate::verdict::{Cycle, Edge, INITIAL, Reason, Verdict};
+use crate::verdict::Verdict;
 use acyclic::{Refined, Solver};
 use isolde_history::{KeyId, Origin, ReadId, TxnId};
 

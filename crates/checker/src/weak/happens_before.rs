@@ -1,7 +1,7 @@
 //! Happens-before, walked so that what happens before a transaction comes first.
 
 use super::{Facts, Halt, session_edge};
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{Origin, ReadId, SessionId, TxnId};
 
 /// Session order and reads-from of the counted transactions.

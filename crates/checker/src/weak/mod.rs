@@ -30,10 +30,10 @@ mod walk;
 mod writes_follow_reads;
 
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::check::Limits;
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::naming;
-use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{
     Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId, memory_size,
 };

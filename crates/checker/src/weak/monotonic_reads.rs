@@ -13,8 +13,8 @@
 use super::asked_keys::AskedKeys;
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
+use crate::evidence::Edge;
 use crate::level::Level;
-use crate::verdict::Edge;
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{Candidates, KeyId, Origin, ReadId, SessionId, TxnId};
 

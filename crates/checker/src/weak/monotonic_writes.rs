@@ -8,8 +8,8 @@
 
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
+use crate::evidence::Edge;
 use crate::level::Level;
-use crate::verdict::Edge;
 use isolde_history::{Candidates, Origin, ReadId, SessionId, TxnId};
 
 pub(super) const RULE: Rule = Rule {

@@ -9,7 +9,7 @@
 use super::core::Core;
 use super::walk::Walk;
 use super::{Facts, Forced, Rule, overwritten};
-use crate::verdict::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge, Reason};
 use isolde_history::{Origin, TxnId, VersionStep};
 
 /// An order of all counted transactions, or a cycle.

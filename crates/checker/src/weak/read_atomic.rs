@@ -11,8 +11,8 @@
 use super::session_state::LastWriters;
 use super::{Facts, Forced, Halt, Rule, read_your_writes, session_edge};
 use crate::anomaly::AnomalyKind;
+use crate::evidence::Edge;
 use crate::level::Level;
-use crate::verdict::Edge;
 use isolde_history::{Candidates, KeyId, KeyMarks, Origin, ReadId, TxnId};
 
 pub(super) const RULE: Rule = Rule {

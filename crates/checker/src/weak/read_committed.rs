@@ -13,8 +13,8 @@
 
 use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
+use crate::evidence::{Edge, Reason};
 use crate::level::Level;
-use crate::verdict::{Edge, Reason};
 use hashbrown::HashMap;
 use isolde_history::{Candidates, KeyId, KeyMarks, Origin, ReadId, TxnId};
 

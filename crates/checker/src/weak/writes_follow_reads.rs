@@ -19,8 +19,8 @@ use super::monotonic_writes::latest_sources;
 use super::reach::Reach;
 use super::{Facts, Forced, Halt, Rule, session_edge};
 use crate::anomaly::AnomalyKind;
+use crate::evidence::{Edge, INITIAL};
 use crate::level::Level;
-use crate::verdict::{Edge, INITIAL};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{Candidates, KeyId, Origin, ReadId, SessionId, TxnId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,7 +221,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
 #[cfg(test)]
 mod tests {
     use super::{RULE, forced_within};
-    use crate::check::Limits;
+    use crate::limits::Limits;
     use crate::weak::samples::{Random, stale_reads};
     use crate::weak::{Decision, Facts, Forced, Halt, Rule, decide};
     use isolde_history::format::parse_text;

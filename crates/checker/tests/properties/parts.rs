@@ -43,7 +43,7 @@ fn parts_that_share_nothing_are_decided_as_if_they_were_alone() {
     let mut random = Random::new(6);
     let apart = AtomicUsize::new(0);
     let observe = |stage| {
-        if matches!(stage, Stage::Apart(_)) {
+        if matches!(stage, Stage::Components(_)) {
             apart.fetch_add(1, Ordering::Relaxed);
         }
     };

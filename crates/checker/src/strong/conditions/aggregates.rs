@@ -13,8 +13,8 @@
 
 use super::matches::Found;
 use super::runs::Runs;
+use super::unnamed_writers;
 use super::{Changes, Finder, KeyRuns, Reading};
-use crate::outcomes::unnamed_writers;
 use crate::strong::versions::{INITIAL_SLOT, Slot};
 use isolde_history::{Aggregate, Computed, Datum, Function, History, KeyId, Share, Value};
 use std::rc::Rc;

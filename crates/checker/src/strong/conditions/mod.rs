@@ -21,7 +21,9 @@ mod runs;
 mod walk;
 
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use isolde_history::{History, KeyId, OpId, OpKind, Predicate, Share, TxnId, Value};
+use isolde_history::{
+    History, Index, KeyId, OpId, OpKind, Outcome, Predicate, Share, TxnId, Value,
+};
 use matches::Matches;
 use places::Chains;
 use runs::Runs;
@@ -39,6 +41,18 @@ pub(super) struct Conditions {
     pub(super) open: Vec<Open>,
     /// Operations whose result no version set of theirs gives.
     pub(super) mismatches: Vec<Mismatch>,
+}
+
+/// Writers of unknown outcome that nobody names and that reads by condition may have met.
+pub(crate) fn unnamed_writers<'a>(
+    history: &'a History,
+    index: &'a Index,
+) -> impl Iterator<Item = TxnId> + 'a {
+    let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
+    let is_unnamed =
+        move |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);
+    let txns = history.has_predicates().then(|| history.txns());
+    txns.into_iter().flatten().filter(is_unnamed).filter(move |&txn| writes(txn))
 }
 
 /// A dependency of a read by condition.

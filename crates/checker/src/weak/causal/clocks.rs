@@ -7,7 +7,7 @@
 //! session order and reads-from order those already. O(n·k) for k sessions.
 //! [`AWDIT`, §3.3]
 
-use crate::verdict::INITIAL;
+use crate::evidence::INITIAL;
 use crate::weak::happens_before::HappensBefore;
 use crate::weak::{Facts, Forced, Halt};
 use isolde_history::{Origin, ReadId, TxnId};

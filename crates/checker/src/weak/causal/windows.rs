@@ -12,7 +12,7 @@
 //! do not happen before the writer that was read, are forced before that one, unless
 //! they happen before another one that is.
 
-use crate::verdict::INITIAL;
+use crate::evidence::INITIAL;
 use crate::weak::happens_before::HappensBefore;
 use crate::weak::{Facts, Forced, Halt};
 use isolde_history::{KeyId, Origin, ReadId, TxnId};

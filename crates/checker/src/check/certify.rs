@@ -6,13 +6,14 @@
 //! a claim.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
-use crate::by_cases;
 use crate::check::Check;
+use crate::check::by_cases;
+use crate::check::interpretations::Readings;
 use crate::choices;
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
 use crate::level::Level;
-use crate::readings::Readings;
 use crate::strong::{self, COMMIT_LEVELS, Sources};
-use crate::verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Verdict, Violated};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
 use isolde_certificate::{

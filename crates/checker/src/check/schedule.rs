@@ -118,8 +118,9 @@ impl Check<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Check, Limits, Stage, applicable_levels};
+    use crate::check::{Check, applicable_levels};
     use crate::level::Level;
+    use crate::limits::{Limits, Stage};
     use crate::verdict::{Unknown, Verdict};
     use isolde_history::Index;
     use isolde_history::format::parse_text;

@@ -14,12 +14,12 @@
 //! if both fail.
 
 use crate::anomaly::{Anomaly, Cases, Evidence, Seen, Way};
-use crate::certify;
-use crate::check::{Check, Limits};
+use crate::check::Check;
+use crate::check::certify;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::naming;
-use crate::outcomes::unnamed_writers;
-use crate::strong::Options;
+use crate::strong::{Options, unnamed_writers};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::Open;

@@ -6,89 +6,19 @@
 //! anomaly of the weakest level that has it.
 
 use crate::anomaly::{Anomaly, found_by_reading};
+use crate::check::implied;
+use crate::check::interpretations::Readings;
 use crate::choices::{self, Effort};
 use crate::given;
-use crate::implied;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::linearizable;
-use crate::readings::Readings;
 use crate::reference::{self, Reference};
-use crate::strong::{self, Apart, Options};
+use crate::strong::{self, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
 use std::sync::OnceLock;
-
-/// What a check may use. The core reads no clock: the caller says when to stop.
-pub struct Limits<'a> {
-    /// Asked now and then; once true, open levels become [`Unknown::Limit`].
-    pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Whether memory was the reason when `stop` last was true, and not time.
-    pub is_memory: &'a (dyn Fn() -> bool + Sync),
-    /// Memory for clocks and other working state, beside history and index.
-    pub working_bytes_max: Option<usize>,
-    /// Told what the check is at.
-    pub observe: &'a (dyn Fn(Stage) + Sync),
-}
-
-impl Limits<'_> {
-    /// No limits.
-    pub const NONE: Limits<'static> =
-        Limits { stop: &|| false, is_memory: &|| false, working_bytes_max: None, observe: &|_| {} };
-
-    /// What to say of a level at which `stop` was true.
-    pub(crate) fn reached(&self) -> &'static str {
-        if (self.is_memory)() { MEMORY_REACHED } else { "the time limit was reached" }
-    }
-}
-
-/// What is said of a level that needs more memory than there is.
-pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
-
-/// What a check of a strong level is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Finding versions and known orders.
-    Infer,
-    /// Sorting and guessing.
-    Witness,
-    /// A serial order along the clients' times explains every read.
-    Replayed {
-        /// How often it was put right.
-        repairs: u64,
-    },
-    /// What is known about version orders.
-    Versions {
-        /// Pairs of versions of one key, as far as its order is open.
-        pairs: u64,
-        /// Keys whose order is open.
-        open_keys: u64,
-    },
-    /// Deciding what the guess gets wrong.
-    Solve,
-    /// The solver ended.
-    Solved {
-        /// Pairs of versions it was asked about.
-        choices: u64,
-        /// Times that decisions contradicted each other.
-        conflicts: u64,
-    },
-    /// Deriving what follows.
-    Saturate,
-    /// Nothing more follows.
-    Saturated {
-        /// Rounds it took.
-        rounds: u64,
-        /// Edges found.
-        derived: u64,
-        /// Pairs of versions whose order does not follow.
-        open: u64,
-    },
-    /// What is left falls apart, and is decided part by part.
-    Apart(Apart),
-    /// Finding the shortest explanation.
-    Explain,
-}
 
 /// One history being checked.
 pub struct Check<'a> {
@@ -325,7 +255,8 @@ impl<'a> Check<'a> {
     fn violated_weaker(&self, level: Level) -> Option<Verdict> {
         let (weakest, mut violated) = implied::violated_weaker(level, self.known())?;
         // Found by reading, and allowed at the weaker level.
-        let own = self.found.iter().filter(|it| refutes(it, level) && !refutes(it, weakest));
+        let own =
+            self.found.iter().filter(|it| it.kind.rules_out(level) && !it.kind.rules_out(weakest));
         violated.anomalies.extend(own.cloned());
         Some(Verdict::Violated(violated))
     }
@@ -365,7 +296,7 @@ impl<'a> Check<'a> {
             return is_asked.then(|| self.linearizable()).flatten().unwrap_or(unknown);
         }
         let refuting: Vec<Anomaly> =
-            self.found.iter().filter(|anomaly| refutes(anomaly, level)).cloned().collect();
+            self.found.iter().filter(|anomaly| anomaly.kind.rules_out(level)).cloned().collect();
         if !refuting.is_empty() {
             return Verdict::Violated(Violated::by(refuting));
         }
@@ -570,13 +501,4 @@ impl<'a> Check<'a> {
 /// Whether a violation shows how.
 fn tells(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Violated(violated) if !violated.anomalies.is_empty())
-}
-
-/// Whether a level forbids an anomaly that reading alone shows.
-pub(crate) fn refutes(anomaly: &Anomaly, level: Level) -> bool {
-    anomaly
-        .kind
-        .refutes()
-        .iter()
-        .any(|&weakest| weakest == level || level.weaker_than().contains(&weakest))
 }

@@ -6,10 +6,11 @@
 //! whatever the others saw.
 
 use crate::anomaly::found_by_reading;
-use crate::certify::{reading, refutation};
-use crate::check::{Check, Limits, refutes};
+use crate::check::Check;
+use crate::check::certify::{reading, refutation};
+use crate::check::interpretations::Readings;
 use crate::level::Level;
-use crate::readings::Readings;
+use crate::limits::Limits;
 use crate::strong::{self, COMMIT_LEVELS, Options};
 use crate::verdict::{Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES};
@@ -162,7 +163,7 @@ impl Split<'_> {
 
     fn shown(&self, history: &History, index: &Index) -> Option<Shown> {
         let found = found_by_reading(history, index);
-        if let Some(anomaly) = found.iter().find(|anomaly| refutes(anomaly, self.level)) {
+        if let Some(anomaly) = found.iter().find(|anomaly| anomaly.kind.rules_out(self.level)) {
             return reading(self.level, anomaly);
         }
         let rule = RULES.iter().find(|rule| rule.level == self.level);

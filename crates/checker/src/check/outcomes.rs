@@ -4,28 +4,16 @@
 //! out. What was found by condition names nobody: a sum, or a row that is missing, may be due to
 //! any writer. So a level that is violated without such writers may still hold with some.
 
-use crate::certify::accepted;
 use crate::check::Check;
+use crate::check::certify::accepted;
 use crate::level::Level;
+use crate::strong::unnamed_writers;
 use crate::verdict::{Unknown, Verdict, Violated};
 use isolde_certificate::Verifier;
-use isolde_history::{History, Index, Outcome, TxnId};
 
 /// Why a level is left open.
 const TOO_MANY: &str = "what was found by condition may be due to transactions of unknown \
     outcome, which are too many to try with and without each of them";
-
-/// Writers of unknown outcome that nobody names and that reads by condition may have met.
-pub(crate) fn unnamed_writers<'a>(
-    history: &'a History,
-    index: &'a Index,
-) -> impl Iterator<Item = TxnId> + 'a {
-    let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
-    let is_unnamed =
-        move |txn: &TxnId| history.outcome(*txn) == Outcome::Unknown && !index.is_counted(*txn);
-    let txns = history.has_predicates().then(|| history.txns());
-    txns.into_iter().flatten().filter(is_unnamed).filter(move |&txn| writes(txn))
-}
 
 impl Check<'_> {
     /// Whether reads by condition leave open who counts.
