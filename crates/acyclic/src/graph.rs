@@ -140,6 +140,15 @@ pub(crate) struct Visit {
     pub(crate) previous: u32,
 }
 
+/// Sides that would close a cycle.
+#[derive(Default)]
+pub(crate) struct Implied {
+    /// Literals that must be false, each with the end of its part of `edges`.
+    pub(crate) literals: Vec<(Literal, u32)>,
+    /// The edges of choices of each cycle, in order.
+    pub(crate) edges: Vec<u32>,
+}
+
 pub(crate) struct Graph {
     /// Invariant: every known and every asserted edge leads forward.
     pub(crate) positions: Vec<u32>,
@@ -171,7 +180,7 @@ pub(crate) struct Graph {
     pub(crate) places: Vec<u64>,
     /// The edges of choices on the cycle that was found last, in order.
     pub(crate) cycle: Vec<u32>,
-    pub(crate) implied: crate::order::Implied,
+    pub(crate) implied: Implied,
     /// Slots of nodes that moved since sides were last looked at.
     pub(crate) stale: Vec<u32>,
     /// Nodes that moved since the caller last looked.
@@ -231,7 +240,7 @@ impl Graph {
             later: Vec::new(),
             places: Vec::new(),
             cycle: Vec::new(),
-            implied: crate::order::Implied::default(),
+            implied: Implied::default(),
             stale: Vec::new(),
             moved: Vec::new(),
             moved_bits: vec![0; nodes.div_ceil(64)],

@@ -28,7 +28,7 @@
 //! that violates nothing, and adds what the order shows to be missing.
 //!
 //! **Files.** `graph` holds edges, `search` and `order` keep the order, `trail` the
-//! sides taken, `clauses` and `propagate` draw conclusions, `conflict` learns,
+//! sides taken, `clauses` and `solver/propagate` draw conclusions, `solver/conflict` learns,
 //! `queue` says what to decide next, `proof` explains a refusal. `cadical`, behind the feature of
 //! that name, asks another solver instead.
 
@@ -36,13 +36,11 @@
 mod cadical;
 mod choice;
 mod clauses;
-mod conflict;
 mod graph;
 mod limits;
 mod order;
 mod pace;
 mod proof;
-mod propagate;
 mod queue;
 mod search;
 mod solver;

@@ -9,7 +9,7 @@
 //! an edge from the set behind the new edge to the set before it would close a cycle.
 
 use crate::choice::{Literal, Node};
-use crate::graph::{ChoiceEdge, Graph, Incidence, NONE, Visit};
+use crate::graph::{ChoiceEdge, Graph, Implied, Incidence, NONE, Visit};
 
 /// What became of an edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,15 +20,6 @@ pub(crate) enum Insertion {
     Reordered,
     /// It closes [`Graph::cycle`].
     Cycle,
-}
-
-/// Sides that would close a cycle.
-#[derive(Default)]
-pub(crate) struct Implied {
-    /// Literals that must be false, each with the end of its part of `edges`.
-    pub(crate) literals: Vec<(Literal, u32)>,
-    /// The edges of choices of each cycle, in order.
-    pub(crate) edges: Vec<u32>,
 }
 
 impl Graph {

@@ -1,15 +1,18 @@
 //! The solver: what the caller adds, and the search.
 
+mod conflict;
+mod propagate;
+
 use crate::choice::{Choice, Edge, Literal, Node, Phase};
 use crate::clauses::Clauses;
-use crate::conflict::Analysis;
 use crate::graph::{ChoiceEdge, Graph, KnownEdges, NONE, OrderError};
 use crate::limits::{Limits, Statistics, Stop};
 use crate::pace::Pace;
 use crate::proof::{Log, Refutation};
-use crate::propagate::Propagation;
 use crate::queue::Queue;
 use crate::trail::{Reason, Trail};
+use conflict::Analysis;
+use propagate::Propagation;
 use std::cell::Cell;
 
 /// Units of work between two looks at the limits.

@@ -4,8 +4,8 @@
 //! last level is left (Marques-Silva and Sakallah 1996); then literals that follow from the
 //! rest are dropped (Sörensson and Biere 2009).
 
+use super::Solver;
 use crate::choice::{Choice, Literal};
-use crate::solver::Solver;
 use crate::trail::{NOT_LOGGED, Reason};
 
 /// Levels that are given up at once to take a learned side where it belongs. If there are more,

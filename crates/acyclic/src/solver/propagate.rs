@@ -1,10 +1,10 @@
 //! What follows from the sides taken: by clauses, and by edges.
 
+use super::Solver;
 use crate::choice::Literal;
 use crate::clauses::Watch;
 use crate::graph::NONE;
 use crate::order::Insertion;
-use crate::solver::Solver;
 use crate::trail::Reason;
 
 /// How far conclusions went.
