@@ -8,4 +8,5 @@ mod code;
 mod documentation;
 mod files;
 mod manifests;
+mod modules;
 mod privacy;
