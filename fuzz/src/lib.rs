@@ -46,7 +46,12 @@ pub fn detect(bytes: &[u8]) {
 }
 
 const OPTIONS: ReadOptions =
-    ReadOptions { memory_max: Some(MEMORY_BYTES_MAX), is_memory_full: None, initial: None };
+    ReadOptions {
+        memory_max: Some(MEMORY_BYTES_MAX),
+        is_memory_full: None,
+        initial: None,
+        complete_log: false,
+    };
 
 /// The fuzzer counts what code an input reaches; other threads would blur it.
 fn use_one_thread() {

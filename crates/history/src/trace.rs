@@ -8,6 +8,7 @@ mod binary;
 mod json;
 pub mod write;
 
+use crate::error::Place;
 use crate::history::{Interval, NEVER, Time};
 
 /// How long one message may be.
@@ -99,6 +100,9 @@ pub struct Hello<'a> {
 
 /// Who is told what a stream says. What it refuses ends the stream.
 pub trait Sink {
+    /// What follows comes from the message of this number, counted from 1.
+    fn message(&mut self, _number: u64) {}
+
     /// The stream begins.
     fn hello(&mut self, hello: Hello<'_>) -> Result<(), String>;
 
@@ -184,9 +188,23 @@ impl Decoder {
         !self.pending.is_empty()
     }
 
+    /// Where the message after those that were taken stands.
+    pub fn place(&self) -> Place {
+        let number = self.messages + 1;
+        if self.form == Some(Form::Binary) { Place::Record(number) } else { Place::Line(number) }
+    }
+
     /// Takes the bytes that have arrived. The error says which message is wrong, what was
     /// expected and what was found.
     pub fn take(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
+        self.read(bytes, sink).map_err(|message| {
+            let unit = if self.form == Some(Form::Binary) { "frame" } else { "line" };
+            format!("{unit} {}: {message}", self.messages + 1)
+        })
+    }
+
+    /// The same, with an error that does not say where: [`Decoder::place`] does.
+    pub fn read(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
         if self.goes_on_with(bytes) {
             self.pending.extend_from_slice(bytes);
         } else if self.pending.is_empty() {
@@ -231,17 +249,13 @@ impl Decoder {
                 Form::Json => line(rest),
                 Form::Binary => binary::frame(rest),
             };
-            let number = self.messages + 1;
-            let place = |message: String| match form {
-                Form::Json => format!("line {number}: {message}"),
-                Form::Binary => format!("frame {number}: {message}"),
-            };
-            let Some((message, length)) = whole.map_err(place)? else { return Ok(at) };
+            let Some((message, length)) = whole? else { return Ok(at) };
+            sink.message(self.messages + 1);
             let read = match form {
                 Form::Json => self.json.message(message, sink),
                 Form::Binary => self.binary.message(message, sink),
             };
-            read.map_err(place)?;
+            read?;
             self.messages += 1;
             at += length;
         }

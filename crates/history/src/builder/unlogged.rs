@@ -22,6 +22,11 @@ impl HistoryBuilder {
     pub(crate) fn complete_log(&mut self) {
         self.complete_log = true;
     }
+
+    /// Whether the recording lacks nothing.
+    pub(crate) fn is_complete_log(&self) -> bool {
+        self.complete_log
+    }
 }
 
 impl History {

@@ -40,6 +40,7 @@ mod registers;
 mod run_log;
 mod text;
 mod timekiller;
+mod trace;
 mod vbox;
 mod veristrong_list;
 mod viper;
@@ -205,6 +206,7 @@ pub static FORMATS: &[Format] = &[
     binary::FORMAT,
     binary::RAW_FORMAT,
     run_log::FORMAT,
+    trace::FORMAT,
     plume::FORMAT,
     awdit::FORMAT,
     dbcop_hist::FORMAT,
