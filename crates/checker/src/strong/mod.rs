@@ -1,14 +1,34 @@
 //! The strong levels: one order of begins and commits that explains every read.
 //!
-//! One pipeline for all of them. `versions` joins reads to versions and finds the
-//! orders of versions that are known; `sources` turn what is known into edges of one
-//! `graph` of events; a topological order of it is the guess. A history whose version
-//! orders are all known ends here. What the guess gets wrong is decided by the solver
-//! (`search`), which looks only at pairs of versions that an order gets wrong. If that
-//! is hard, `saturate` derives what follows from the known edges and the solver starts
+//! A history with times is tried along them first: `serial` replays a serial order, `timed` an
+//! order of begins and commits, and both put right what a read contradicts. Else `versions`
+//! joins reads to versions and finds the orders of versions that are known; `sources` turn what
+//! is known into edges of one `graph` of events; a topological order of it is the guess. A
+//! history whose version orders are all known ends here. What the guess gets wrong is decided
+//! by the solver (`search`), which looks only at pairs of versions that an order gets wrong. If
+//! that is hard, `saturate` derives what follows from the known edges and the solver starts
 //! again. `cycle`, `explain` and `proof` say why a level does not hold.
 //!
-//! `decision` is the pipeline; the other files are its parts.
+//! | file | what it does |
+//! |---|---|
+//! | `decision.rs` | the pipeline of one level |
+//! | `model.rs` | the table of levels: events, what each dependency means, session order, real time |
+//! | `options.rs` | what beside the history decides: sources, clock drift, when to saturate, which engine searches |
+//! | `serial.rs`, `timed.rs` | orders along the clients' times, without a graph or a solver |
+//! | `versions.rs`, `reads_by_slot.rs` | who wrote and read which version, and which follow which |
+//! | `repeated.rs` | reads of repeated values, and everything each of them may have seen |
+//! | `conditions/` | what reads by condition and aggregates mean |
+//! | `sources/` | what is known before anything is derived, a file for each source of order |
+//! | `graph.rs` | known edges in columns, derived ones beside them, and their evidence |
+//! | `witness.rs` | guesses an order, and finds the pairs of versions that an order gets wrong |
+//! | `search.rs`, `solving.rs` | what the solver is asked; one search for all, or one for each group of parts |
+//! | `components.rs`, `connected.rs` | parts that are decided by themselves after saturation |
+//! | `saturate.rs`, `cover.rs`, `clocks.rs`, `runs.rs` | what follows from known edges, and reachability for it |
+//! | `update_atomic.rs`, `parallel.rs` | the two levels whose orders of commits take a search |
+//! | `commits.rs`, `questions.rs`, `likely.rs`, `nearly.rs`, `forced_orders.rs` | what these two have in common: their graph, what the solver is asked, first guesses, orders that cycles force |
+//! | `constraints.rs` | how many choices a history leaves, for measurements |
+//! | `cycle.rs`, `explain.rs`, `argument.rs` | short cycles, cycles of transactions with evidence, the plainest argument against a small history |
+//! | `proof.rs` | refutations as certificates |
 
 mod argument;
 mod clocks;

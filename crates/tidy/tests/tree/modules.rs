@@ -121,6 +121,20 @@ fn layers(mut graph: Graph) -> (Vec<Vec<String>>, Graph) {
     }
 }
 
+/// Of modules that are left over: those that no circle needs, by layers, and those in circles.
+fn above(mut graph: Graph) -> (Vec<Vec<String>>, Graph) {
+    let mut above = Vec::new();
+    loop {
+        let is_used = |name: &String| graph.values().any(|used| used.contains(name));
+        let tops: Vec<String> = graph.keys().filter(|name| !is_used(name)).cloned().collect();
+        if tops.is_empty() {
+            return (above, graph);
+        }
+        graph.retain(|name, _| !tops.contains(name));
+        above.push(tops);
+    }
+}
+
 /// The graph of each crate.
 fn crates() -> BTreeMap<String, Graph> {
     let mut files: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
@@ -159,8 +173,12 @@ fn the_picture_of_modules_is_made_from_the_sources() {
             continue;
         }
         writeln!(picture, "\n**{name}**\n\n```").expect("a string grows");
-        if !rest.is_empty() {
-            let names: Vec<String> = rest.into_keys().collect();
+        let (above, circle) = above(rest);
+        for layer in above {
+            writeln!(picture, "{}", layer.join(" ")).expect("a string grows");
+        }
+        if !circle.is_empty() {
+            let names: Vec<String> = circle.into_keys().collect();
             writeln!(picture, "in a circle: {}", names.join(" ")).expect("a string grows");
         }
         for layer in layers {
