@@ -37,7 +37,10 @@ pub use anomaly::{
 };
 pub use certify::Certified;
 pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
-pub use explain::{Explanation, Progress, explain, in_depth, shrink, with_conflicts};
+pub use explain::{
+    COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
+    explain, shrink,
+};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use implied::implied;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
