@@ -32,7 +32,10 @@ pub use anomaly::{
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
 pub use evidence::{Cycle, Edge, INITIAL, Reason};
-pub use explain::{Explanation, Progress, explain, in_depth, shrink, with_conflicts};
+pub use explain::{
+    COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
+    explain, shrink,
+};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage};

@@ -14,11 +14,11 @@ use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
     Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
-    applicable_levels, decided_levels,
+    applicable_levels, counterexamples, decided_levels,
 };
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
-use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
+use isolde_report::{Decided, Detail, Findings, Report, Unreadable, to_text};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -352,12 +352,15 @@ fn checked(
     if let Some(path) = &arguments.certificate {
         certify(&mut check, &levels, path)?;
     }
-    let (options, found) = (options(arguments), check.found());
-    let source = (beside.source.as_str(), format.name);
+    let options = options(arguments);
     // Nobody waits for what explains a verdict if it is not shown.
     let shows = arguments.forms().any(|form| !(arguments.quiet && form.is("text")));
-    let made = if shows { Report::with_options } else { Report::of_verdicts };
-    let mut report = made(&history, &index, source, &decided, found, options);
+    let verdicts = decided.iter().filter(|_| shows).map(|it| (it.0, &it.1));
+    let shown = counterexamples((&history, &index), verdicts, options, &limits);
+    let by_reading = check.found();
+    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
+    let mut report =
+        Report::new(&history, &index, (beside.source.as_str(), format.name), &findings);
     beside.note(file, &mut report);
     let given = shows && options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);

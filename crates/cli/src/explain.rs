@@ -5,9 +5,9 @@ use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
 use crate::{input, limits};
-use isolde::{Check, Level, Limits, Options, Verdict, applicable_levels};
+use isolde::{Check, Level, Limits, Options, Verdict, applicable_levels, counterexamples};
 use isolde_history::Index;
-use isolde_report::{Report, Which, to_explanations};
+use isolde_report::{Findings, Report, Which, to_explanations};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -78,9 +78,12 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
     let mut checking = Check::new(&history, &index, &limits).with_options(options);
     let decided = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
     let beside = Beside::of(&arguments.file, memory_max);
-    let found = checking.found();
-    let source = (beside.source.as_str(), format.name);
-    let mut report = Report::with_options(&history, &index, source, &decided, found, options);
+    let verdicts = decided.iter().map(|it| (it.0, &it.1));
+    let shown = counterexamples((&history, &index), verdicts, options, &limits);
+    let by_reading = checking.found();
+    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
+    let mut report =
+        Report::new(&history, &index, (beside.source.as_str(), format.name), &findings);
     beside.note(&arguments.file, &mut report);
     let all = arguments.all || !arguments.levels.is_empty();
     let text = to_explanations(&report, if all { Which::All } else { Which::Broken });

@@ -1,6 +1,6 @@
 //! Where the time of a check went: the engine says what it is at, this looks at the clock.
 
-use isolde::{Apart, Stage};
+use isolde::{ComponentCounts, Stage};
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Progress {
                 ));
                 return;
             }
-            Stage::Apart(Apart { parts, largest, .. }) => {
+            Stage::Components(ComponentCounts { parts, largest, .. }) => {
                 state.counts.push(format!("{parts} parts apart, the largest of {largest} events"));
                 return;
             }

@@ -4,7 +4,7 @@
 
 use crate::limits::Reached;
 use isolde::{Level, Satisfied, Unknown, Verdict, implied};
-use isolde_history::{History, HistoryBuilder, Index};
+use isolde_history::History;
 use isolde_report::{Decided, Report, Size, UnloggedReport};
 use std::sync::{Mutex, OnceLock};
 
@@ -63,20 +63,11 @@ impl SoFar {
     /// A report on these verdicts of the history of this name, without what would take the
     /// history itself.
     pub(crate) fn report(&self, name: &str, decided: &[Decided], reached: Reached) -> Report {
-        let nothing = HistoryBuilder::new().finish(name).expect("nothing is small");
-        let format = self.read.get().map_or("not read", |read| read.format);
-        let mut report = Report::new(&nothing, &Index::new(&nothing), (name, format), decided, &[]);
-        // These are about the history that was put in place of the real one.
-        report.notes.clear();
-        if let Some(read) = self.read.get() {
-            report.history = read.size;
-            report.note_unlogged(read.unlogged.clone());
-        }
-        for level in report.levels.iter_mut().filter(|it| it.verdict == "violated") {
-            if level.settled_by.is_none() {
-                level.reason = Some(format!("{} before it was explained", reached.message()));
-            }
-        }
+        let read = self.read.get();
+        let names = (name, read.map_or("not read", |read| read.format));
+        let size = read.map_or(Size::NOTHING, |read| read.size);
+        let mut report = Report::of_verdicts(names, size, decided, reached.message());
+        report.note_unlogged(read.and_then(|read| read.unlogged.clone()));
         report
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::exit::Failure;
 use crate::{archive, beside, check, input, limits};
-use isolde::{Check, Limits, applicable_levels};
+use isolde::{Check, Limits, Options, applicable_levels, counterexamples};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
-use isolde_report::{Report, refuse_other_schema};
+use isolde_report::{Findings, Report, refuse_other_schema};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -151,7 +151,12 @@ impl Opening<'_> {
         };
         let mut checking = Check::new(history, &index, &limits);
         let decided = check::decide(&mut checking, &applicable_levels(history), |_, _, _| {});
-        let report = Report::new(history, &index, named, &decided, checking.found());
+        let options = Options::default();
+        let verdicts = decided.iter().map(|it| (it.0, &it.1));
+        let shown = counterexamples((history, &index), verdicts, options, &limits);
+        let by_reading = checking.found();
+        let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
+        let report = Report::new(history, &index, named, &findings);
         serde_json::to_value(&report).expect("a report is plain data")
     }
 

@@ -391,7 +391,7 @@ fn never_there(prose: &Prose<'_>, kind: MisreadKind) -> (Option<TxnId>, String) 
 
 #[cfg(test)]
 mod tests {
-    use crate::{Decided, Detail, Report, to_text};
+    use crate::{Decided, Detail, Report, explained, to_text};
     use isolde::{Check, Level, Limits, found_by_reading};
     use isolde_history::Index;
     use isolde_history::format::parse_text;
@@ -403,7 +403,7 @@ mod tests {
         let decided: Vec<Decided> =
             vec![(Level::Serializable, check.decide(Level::Serializable), 0.0)];
         let found = found_by_reading(&history, &index);
-        Report::new(&history, &index, ("a.txt", "text"), &decided, &found)
+        explained((&history, &index), ("a.txt", "text"), &decided, &found)
     }
 
     /// What is refuted, and how the claim is told.

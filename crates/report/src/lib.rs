@@ -50,7 +50,7 @@ pub use unlogged::{UNLOGGED_SHOWN_MAX, UnloggedReport};
 
 use given::LeftOut;
 use isolde::lint::{Rule, untimed, vacuity, wrongly_read, wrongly_told};
-use isolde::{Anomaly, Explanation, Level, Limits, Options, Verdict, Violated};
+use isolde::{Anomaly, COUNTEREXAMPLES_MAX, Counterexamples, Level, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
 use serde::Serialize;
 
@@ -206,61 +206,36 @@ pub struct AnomalyReport {
 /// A level, its verdict and the seconds it took.
 pub type Decided = (Level, Verdict, f64);
 
-/// At most this many anomalies are reported for a level; the rest are counted.
-pub const ANOMALIES_MAX: usize = 10;
+/// What was found out about a history.
+#[derive(Clone, Copy)]
+pub struct Findings<'a> {
+    /// The verdicts, from weak to strong.
+    pub decided: &'a [Decided],
+    /// What shows the violated ones. Of a level that is not among these, only its verdict is
+    /// told.
+    pub counterexamples: &'a [Counterexamples],
+    /// Anomalies that reading alone shows.
+    pub by_reading: &'a [Anomaly],
+    /// What was decided with.
+    pub options: Options,
+}
 
 impl Report {
-    /// A report on the verdicts for a history read from `file`.
+    /// A report on what was found out about a history read from `file`.
     pub fn new(
         history: &History,
         index: &Index,
         (file, format): (&str, &str),
-        decided: &[Decided],
-        found: &[Anomaly],
+        findings: &Findings<'_>,
     ) -> Report {
-        Report::with_options(history, index, (file, format), decided, found, Options::default())
-    }
-
-    /// The same for verdicts that were decided with these options.
-    pub fn with_options(
-        history: &History,
-        index: &Index,
-        names: (&str, &str),
-        decided: &[Decided],
-        found: &[Anomaly],
-        options: Options,
-    ) -> Report {
-        let prose = Prose::new(history, index, names.0);
-        let mut explainer = Explainer { prose: &prose, options, known: Vec::new() };
-        let levels = decided.iter().map(|decided| level_report(Some(&mut explainer), decided));
-        let levels = levels.collect();
-        Report::of_levels(&prose, index, names, (decided, levels), found, options)
-    }
-
-    /// The same without anomalies of violated levels: finding the smallest may take much longer
-    /// than deciding.
-    pub fn of_verdicts(
-        history: &History,
-        index: &Index,
-        names: (&str, &str),
-        decided: &[Decided],
-        found: &[Anomaly],
-        options: Options,
-    ) -> Report {
-        let prose = Prose::new(history, index, names.0);
-        let levels = decided.iter().map(|decided| level_report(None, decided)).collect();
-        Report::of_levels(&prose, index, names, (decided, levels), found, options)
-    }
-
-    fn of_levels(
-        prose: &Prose<'_>,
-        index: &Index,
-        (file, format): (&str, &str),
-        (decided, mut levels): (&[Decided], Vec<LevelReport>),
-        found: &[Anomaly],
-        options: Options,
-    ) -> Report {
-        let history = prose.history;
+        let Findings { decided, by_reading, options, .. } = *findings;
+        let prose = Prose::new(history, index, file);
+        let levels = decided.iter().map(|decided| {
+            let level = decided.0;
+            let found = findings.counterexamples.iter().find(|it| it.level == level);
+            level_report(&prose, decided, found)
+        });
+        let mut levels: Vec<LevelReport> = levels.collect();
         let left_out = given::left_out(history);
         if options.sources.given {
             for level in &mut levels {
@@ -274,12 +249,13 @@ impl Report {
             })
         };
         let mut remarks: Vec<AnomalyReport> = Vec::new();
-        for anomaly in found.iter().filter(|it| !refutes_one(it)).take(ANOMALIES_MAX) {
-            remarks.push(anomaly_report(prose, anomaly, &[]));
+        let beside = by_reading.iter().filter(|it| !refutes_one(it));
+        for anomaly in beside.take(COUNTEREXAMPLES_MAX) {
+            remarks.push(anomaly_report(&prose, anomaly, &[]));
         }
-        let serialization_order = GivenOrderReport::new(prose, index, decided);
-        let timestamps = TimestampsReport::new(prose, index);
-        let conflicts = ConflictReport::all(prose, index);
+        let serialization_order = GivenOrderReport::new(&prose, index, decided);
+        let timestamps = TimestampsReport::new(&prose, index);
+        let conflicts = ConflictReport::all(&prose, index);
         let refuted = given::refuted(
             serialization_order.as_ref(),
             timestamps.as_ref(),
@@ -287,25 +263,62 @@ impl Report {
             &left_out,
         );
         let mut report = Report {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            file: file.to_owned(),
-            format: format.to_owned(),
-            history: Size::of(history),
             evidence: given::evidence(history, index, options),
-            strongest: lattice::strongest(decided),
-            weakest_violated: lattice::weakest_violated(decided),
             serialization_order,
             timestamps,
             conflicts,
             refuted,
-            levels,
             remarks,
             notes: notes_on(history, index, decided, options),
-            unlogged: None,
+            ..Report::of_levels((file, format), Size::of(history), decided, levels)
         };
         report.note_unlogged(UnloggedReport::of(history));
         report
+    }
+
+    /// A report on verdicts alone, for when the history is not at hand. `reason` says why
+    /// violations are not explained.
+    pub fn of_verdicts(
+        names: (&str, &str),
+        size: Size,
+        decided: &[Decided],
+        reason: &str,
+    ) -> Report {
+        let alone = |(level, verdict, seconds): &Decided| {
+            let mut report = LevelReport::of_verdict(*level, verdict, *seconds);
+            if matches!(verdict, Verdict::Violated(_)) {
+                report.reason.get_or_insert_with(|| format!("{reason} before it was explained"));
+            }
+            report
+        };
+        let levels = decided.iter().map(alone).collect();
+        Report::of_levels(names, size, decided, levels)
+    }
+
+    fn of_levels(
+        (file, format): (&str, &str),
+        size: Size,
+        decided: &[Decided],
+        levels: Vec<LevelReport>,
+    ) -> Report {
+        Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            file: file.to_owned(),
+            format: format.to_owned(),
+            history: size,
+            evidence: Vec::new(),
+            levels,
+            unlogged: None,
+            strongest: lattice::strongest(decided),
+            weakest_violated: lattice::weakest_violated(decided),
+            serialization_order: None,
+            timestamps: None,
+            conflicts: Vec::new(),
+            refuted: Vec::new(),
+            remarks: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Notes transactions that are in no log. They matter if a level is satisfied: what is
@@ -375,54 +388,68 @@ fn notes_on(
     notes
 }
 
-/// What is told of a level; of one that is violated no more than that, if nobody explains it.
-fn level_report(
-    explainer: Option<&mut Explainer<'_>>,
-    (level, verdict, seconds): &Decided,
-) -> LevelReport {
-    let mut report = LevelReport {
-        level: level.name(),
-        settled_by: None,
-        verdict: verdict.name(),
-        anomalies: Vec::new(),
-        reason: None,
-        without_given: None,
-        seconds: *seconds,
-    };
-    match verdict {
-        Verdict::Satisfied(isolde::Satisfied::Implied(stronger)) => {
-            report.reason = Some(format!("implied by {}", stronger.name()));
-        }
-        Verdict::Satisfied(isolde::Satisfied::Definition) => {
-            report.reason = Some("all orders were tried".into());
-        }
-        Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => {}
-        Verdict::Violated(violated) => {
-            let all = &violated.anomalies;
-            let is_explained = explainer.is_some();
-            let mut is_minimal = false;
-            if let Some(explainer) = explainer {
-                (report.anomalies, is_minimal) = explainer.anomalies(*level, violated);
+impl LevelReport {
+    /// What the verdict alone says of a level.
+    fn of_verdict(level: Level, verdict: &Verdict, seconds: f64) -> LevelReport {
+        let reason = match verdict {
+            Verdict::Satisfied(isolde::Satisfied::Implied(stronger)) => {
+                Some(format!("implied by {}", stronger.name()))
             }
-            report.settled_by = violated.settled_by.map(Level::name);
-            report.reason = match violated.settled_by {
-                Some(weaker) => Some(format!("{} is violated", weaker.name())),
-                None if !is_explained => None,
-                None if report.anomalies.is_empty() => {
-                    Some("all orders were tried, none explains it".into())
-                }
-                None if all.len() > ANOMALIES_MAX => {
-                    Some(format!("{} of {} anomalies are shown", ANOMALIES_MAX, all.len()))
-                }
-                None if !is_minimal => {
-                    Some("the counterexample is as it was found: a smaller one may exist".into())
-                }
-                None => None,
-            };
+            Verdict::Satisfied(isolde::Satisfied::Definition) => {
+                Some("all orders were tried".into())
+            }
+            Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => None,
+            Verdict::Violated(violated) => {
+                violated.settled_by.map(|weaker| format!("{} is violated", weaker.name()))
+            }
+            Verdict::Unknown(reason) => Some(reason.to_string()),
+        };
+        let settled_by = match verdict {
+            Verdict::Violated(violated) => violated.settled_by.map(Level::name),
+            _ => None,
+        };
+        LevelReport {
+            level: level.name(),
+            settled_by,
+            verdict: verdict.name(),
+            anomalies: Vec::new(),
+            reason,
+            without_given: None,
+            seconds,
         }
-        Verdict::Unknown(reason) => report.reason = Some(reason.to_string()),
+    }
+}
+
+/// What is told of a level, with what shows its violation if that was looked for.
+fn level_report(
+    prose: &Prose<'_>,
+    (level, verdict, seconds): &Decided,
+    found: Option<&Counterexamples>,
+) -> LevelReport {
+    let mut report = LevelReport::of_verdict(*level, verdict, *seconds);
+    if let (Verdict::Violated(violated), Some(found)) = (verdict, found) {
+        let told = found.all.iter().map(|it| {
+            let rules_out: Vec<&str> = it.rules_out.iter().map(|level| level.name()).collect();
+            anomaly_report(prose, &it.anomaly, &rules_out)
+        });
+        report.anomalies = told.collect();
+        report.reason = report.reason.or_else(|| what_is_missing(found, violated));
     }
     report
+}
+
+/// What the counterexamples of a level lack, if anything.
+fn what_is_missing(found: &Counterexamples, violated: &Violated) -> Option<String> {
+    let all = violated.anomalies.len();
+    if found.all.is_empty() {
+        Some("all orders were tried, none explains it".into())
+    } else if all > COUNTEREXAMPLES_MAX {
+        Some(format!("{COUNTEREXAMPLES_MAX} of {all} anomalies are shown"))
+    } else if !found.is_minimal {
+        Some("the counterexample is as it was found: a smaller one may exist".into())
+    } else {
+        None
+    }
 }
 
 /// Says of a level that is not violated what it was judged without: with that it might be.
@@ -433,71 +460,6 @@ fn note_left_out(report: &mut LevelReport, left_out: &[LeftOut]) {
     let known = report.reason.iter().map(String::as_str);
     let reasons: Vec<&str> = known.chain(left_out.iter().map(|it| it.reason)).collect();
     report.reason = Some(reasons.join("; "));
-}
-
-/// Explains violations, each once: several levels often have the same.
-struct Explainer<'a> {
-    prose: &'a Prose<'a>,
-    options: Options,
-    known: Vec<(Option<Anomaly>, Option<Explanation>)>,
-}
-
-impl Explainer<'_> {
-    /// The anomalies of a level, at most so many, the first of them as small as can be, and
-    /// whether it is.
-    fn anomalies(&mut self, level: Level, violated: &Violated) -> (Vec<AnomalyReport>, bool) {
-        let (first, others) = match violated.anomalies.split_first() {
-            Some((first, others)) => (Some(first), others),
-            None => (None, [].as_slice()),
-        };
-        let mut also: Vec<Level> = level.stronger_than();
-        also.push(level);
-        also.sort_unstable();
-        // What rules out a weaker level too says more than what this level alone forbids.
-        let history = self.prose.history;
-        let known = self.known.iter().find(|(anomaly, explanation)| match explanation {
-            Some(it) => it.holds_for(history, level),
-            None => first.is_some() && anomaly.as_ref() == first,
-        });
-        let explanation = if let Some((_, explanation)) = known {
-            explanation.clone()
-        } else if first.is_none() && violated.settled_by.is_some() {
-            None
-        } else {
-            let whole = (self.prose.history, self.prose.index);
-            let found = isolde::explain(whole, level, violated, self.options, &Limits::NONE);
-            self.known.push((first.cloned(), found.clone()));
-            found
-        };
-        let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
-        let first = match (&explanation, first) {
-            (Some(it), _) => anomaly_report(self.prose, &it.anomaly, &names_of(&it.rules_out)),
-            (None, Some(first)) => {
-                let first = self.in_depth(level, first, violated);
-                anomaly_report(self.prose, &first, &names_of(&also))
-            }
-            (None, None) => return (Vec::new(), true),
-        };
-        let others = others.iter().take(ANOMALIES_MAX - 1);
-        let others = others.map(|it| anomaly_report(self.prose, it, &names_of(&also)));
-        (std::iter::once(first).chain(others).collect(), is_minimal)
-    }
-}
-
-impl Explainer<'_> {
-    /// An anomaly with all that the proof of its violation knows.
-    fn in_depth(&self, level: Level, anomaly: &Anomaly, violated: &Violated) -> Anomaly {
-        let whole = (self.prose.history, self.prose.index);
-        let anomaly = match &violated.proof {
-            Some(proof) => isolde::in_depth(whole, anomaly.clone(), proof),
-            None => anomaly.clone(),
-        };
-        isolde::with_conflicts(whole, violated.settled_by.unwrap_or(level), anomaly)
-    }
-}
-
-fn names_of(levels: &[Level]) -> Vec<&'static str> {
-    levels.iter().map(|level| level.name()).collect()
 }
 
 fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> AnomalyReport {
@@ -511,6 +473,17 @@ fn anomaly_report(prose: &Prose<'_>, anomaly: &Anomaly, also: &[&str]) -> Anomal
 }
 
 impl Size {
+    /// That of no history.
+    pub const NOTHING: Size = Size {
+        sessions: 0,
+        transactions: 0,
+        operations: 0,
+        keys: 0,
+        committed: 0,
+        aborted: 0,
+        unknown: 0,
+    };
+
     /// The size of a history.
     pub fn of(history: &History) -> Size {
         let count = |wanted| history.outcomes().iter().filter(|&&it| it == wanted).count();
@@ -526,29 +499,50 @@ impl Size {
     }
 }
 
+/// A report with all counterexamples, however long they take.
+#[cfg(test)]
+pub(crate) fn explained(
+    (history, index): (&History, &Index),
+    names: (&str, &str),
+    decided: &[Decided],
+    by_reading: &[Anomaly],
+) -> Report {
+    let options = Options::default();
+    let verdicts = decided.iter().map(|it| (it.0, &it.1));
+    let none = isolde::Limits::NONE;
+    let counterexamples = isolde::counterexamples((history, index), verdicts, options, &none);
+    let findings = Findings { decided, counterexamples: &counterexamples, by_reading, options };
+    Report::new(history, index, names, &findings)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde::Check;
+    use isolde::{Check, Limits, counterexamples};
     use isolde_history::format::parse_text;
 
-    /// Verdicts alone were made by forgetting what was found, and then looked for anew.
+    /// A report computed what it was to tell: nothing could stop it, and verdicts alone were
+    /// made by forgetting what was found, and then looked for anew.
     #[test]
-    fn verdicts_alone_are_not_explained() {
+    fn a_report_tells_what_was_found_and_looks_for_nothing() {
         let history = parse_text("A: r(x,nil) w(x,1)\nB: r(x,nil) w(x,2)").expect("a history");
         let index = Index::new(&history);
-        let level = Level::CursorStability;
+        let (level, options) = (Level::CursorStability, Options::default());
         let verdict = Check::new(&history, &index, &Limits::NONE).decide(level);
+        let shown =
+            counterexamples((&history, &index), [(level, &verdict)], options, &Limits::NONE);
         let nothing = Verdict::Violated(Violated::by(Vec::new()));
-        let names = ("x.txt", "text");
         for verdict in [verdict, nothing] {
             let decided = [(level, verdict, 0.0)];
-            let told = Report::new(&history, &index, names, &decided, &[]);
+            let of = |counterexamples| {
+                let findings =
+                    Findings { decided: &decided, counterexamples, by_reading: &[], options };
+                Report::new(&history, &index, ("x.txt", "text"), &findings)
+            };
+            let told = of(&shown);
             assert_eq!((told.levels[0].verdict, told.levels[0].anomalies.len()), ("violated", 1));
-            let options = Options::default();
-            let alone = Report::of_verdicts(&history, &index, names, &decided, &[], options);
             let expected = LevelReport { anomalies: Vec::new(), ..told.levels[0].clone() };
-            assert_eq!(alone.levels, [expected]);
+            assert_eq!(of(&[]).levels, [expected]);
         }
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         let mut check = Check::new(&history, &index, &Limits::NONE);
         let level = Level::CursorStability;
         let decided = [(level, check.decide(level), 0.0)];
-        let report = Report::new(&history, &index, ("x.txt", "text"), &decided, &[]);
+        let report = crate::explained((&history, &index), ("x.txt", "text"), &decided, &[]);
         for form in ["text", "github", "markdown", "dot", "svg", "replay"] {
             let told = Output::by_name(form).expect("a form").render(&report);
             let told = told

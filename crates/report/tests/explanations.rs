@@ -1,18 +1,15 @@
 //! What explanations say of violations that several levels, or one query, have.
 
-use isolde::{Check, Limits, applicable_levels};
-use isolde_history::Index;
+mod support;
+
+use isolde::applicable_levels;
 use isolde_history::format::parse_text;
-use isolde_report::{Decided, Report, Which, to_explanations};
+use isolde_report::{Which, to_explanations};
+use support::report;
 
 fn explained(text: &str, which: Which) -> String {
     let history = parse_text(text).expect("a well-formed history");
-    let index = Index::new(&history);
-    let mut check = Check::new(&history, &index, &Limits::NONE);
-    let levels = applicable_levels(&history);
-    let decided: Vec<Decided> =
-        check.decide_all(&levels).into_iter().map(|it| (it.0, it.1, 0.0)).collect();
-    let report = Report::new(&history, &index, ("h.txt", "text"), &decided, check.found());
+    let report = report(&history, ("h.txt", "text"), &applicable_levels(&history));
     to_explanations(&report, which)
 }
 

@@ -4,12 +4,14 @@
 
 #![expect(clippy::print_stdout, reason = "a skipped test must be seen")]
 
+mod support;
+
 use isolde::elle::{Expectations, JepsenWorkload};
-use isolde::{Check, Level, Limits, applicable_levels};
+use isolde::{Level, Limits, applicable_levels};
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{Datum, History, HistoryBuilder, Index, OpKind};
 use isolde_report::scenario::EdgeKind;
-use isolde_report::{Decided, Prose, Report, Which, explain, tell, to_explanations, to_text};
+use isolde_report::{Prose, Report, Which, explain, tell, to_explanations, to_text};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +28,7 @@ fn report_at(path: &Path, levels: Option<&[Level]>) -> Report {
     let (history, format) = read(path);
     let name = path.file_name().expect("a name").to_string_lossy().into_owned();
     match levels {
-        Some(levels) => report_levels(&history, (&name, format), levels),
+        Some(levels) => support::report(&history, (&name, format), levels),
         None => report(&history, &name, format),
     }
 }
@@ -39,18 +41,7 @@ fn read(path: &Path) -> (History, &'static str) {
 }
 
 fn report(history: &History, name: &str, format: &str) -> Report {
-    report_levels(history, (name, format), &applicable_levels(history))
-}
-
-fn report_levels(history: &History, names: (&str, &str), levels: &[Level]) -> Report {
-    let index = Index::new(history);
-    let mut check = Check::new(history, &index, &Limits::NONE);
-    for &level in levels.iter().rev() {
-        let _ = check.decide(level);
-    }
-    let decided: Vec<Decided> =
-        levels.iter().map(|&level| (level, check.decide(level), 0.0)).collect();
-    Report::new(history, &index, names, &decided, check.found())
+    support::report(history, (name, format), &applicable_levels(history))
 }
 
 /// Elle's name of a cycle counts the dependencies that are shown, no others.

@@ -1,9 +1,11 @@
 //! Scripts that repeat violations: every terminal can type them, in the order of its session.
 
-use isolde::{Check, Limits, applicable_levels};
+mod support;
+
+use isolde::applicable_levels;
+use isolde_history::Source;
 use isolde_history::format::{self, Input, ReadOptions};
-use isolde_history::{Index, Source};
-use isolde_report::{Decided, Output, Report};
+use isolde_report::{Output, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,13 +15,7 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 fn report_of(input: Input, name: &str) -> Option<Report> {
     let options = ReadOptions::default();
     let (history, format) = format::read_detected(input, options).ok()?;
-    let index = Index::new(&history);
-    let mut check = Check::new(&history, &index, &Limits::NONE);
-    let levels = applicable_levels(&history);
-    let decided: Vec<Decided> =
-        levels.iter().rev().map(|&level| (level, check.decide(level), 0.0)).collect();
-    let decided: Vec<Decided> = decided.into_iter().rev().collect();
-    Some(Report::new(&history, &index, (name, format.name), &decided, check.found()))
+    Some(support::report(&history, (name, format.name), &applicable_levels(&history)))
 }
 
 fn replay(report: &Report) -> String {

@@ -13,7 +13,7 @@ use isolde_history::{History, Index, KeyId, Origin, TxnId};
 
 /// The same anomaly with the keys that its steps need both of their transactions to write.
 #[must_use]
-pub fn with_conflicts(
+pub(super) fn with_conflicts(
     (history, index): (&History, &Index),
     level: Level,
     mut anomaly: Anomaly,

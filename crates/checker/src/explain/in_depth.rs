@@ -17,7 +17,7 @@ const TOLD_MAX: usize = 240;
 
 /// The same anomaly, with everything that its edges follow from as far as the proof says it.
 #[must_use]
-pub fn in_depth(
+pub(super) fn in_depth(
     (history, index): (&History, &Index),
     mut anomaly: Anomaly,
     proof: &Derivation,

@@ -16,13 +16,13 @@
 mod admissible;
 mod back;
 mod conflicts;
+mod counterexamples;
 mod in_depth;
 mod seeds;
 mod seen;
 mod shrink;
 
-pub use conflicts::with_conflicts;
-pub use in_depth::in_depth;
+pub use counterexamples::{COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, counterexamples};
 pub use shrink::{Progress, shrink};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, found_by_reading, of_operations};
@@ -34,6 +34,8 @@ use crate::naming;
 use crate::strong::{self, Options};
 use crate::verdict::{Verdict, Violated};
 use admissible::is_admissible;
+use conflicts::with_conflicts;
+use in_depth::in_depth;
 use isolde_history::{History, Index, OpId, OpKind, Part, Selection};
 use shrink::{Keep, Shrinker, work_of};
 

@@ -9,13 +9,13 @@ use super::{Arguments, Run};
 use crate::exit::{Failure, Status};
 use crate::output::OutputFormat;
 use crate::{check, input, limits, say};
-use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels};
+use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels, counterexamples};
 use isolde_harness::{
     Application, Bug, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
 };
 use isolde_history::format;
 use isolde_history::{History, Index, OpKind};
-use isolde_report::{Decided, Detail, Report, Size, to_json, to_text};
+use isolde_report::{Decided, Detail, Findings, Report, Size, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -259,8 +259,13 @@ impl Judged {
             gate.clone()
         };
         let undecided = strongest::undecided(&levels, &all);
+        let options = Options::default();
+        let verdicts = all.iter().map(|it| (it.0, &it.1));
+        let shown = counterexamples((&history, &index), verdicts, options, &limits);
         let of = |decided: &[Decided]| {
-            Report::new(&history, &index, (&name, format.name), decided, checking.found())
+            let (counterexamples, by_reading) = (shown.as_slice(), checking.found());
+            let findings = Findings { decided, counterexamples, by_reading, options };
+            Report::new(&history, &index, (&name, format.name), &findings)
         };
         let (mut report, mut gated) = (of(&all), of(&gate));
         let bank = (parameters.kind == TxnKind::Application(Application::Bank))
@@ -272,7 +277,7 @@ impl Judged {
             .collect();
         if is_violated && history.has_evidence() {
             drop(index);
-            check::without_given(history, &all, (&limits, Options::default()), &mut report);
+            check::without_given(history, &all, (&limits, options), &mut report);
             gated.take_without_given(&report);
         }
         note_documented(&gate, &mut report);

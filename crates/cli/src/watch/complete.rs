@@ -5,9 +5,9 @@ use super::monitor::{Completing, Setting};
 use super::window::item_name;
 use crate::check;
 use isolde::online::{Batch, Cell, ClientId, Content, Names, Round, Rounds, RoundsOptions};
-use isolde::{Check, Level, Limits, Options, Verdict, Violated};
+use isolde::{Check, Level, Limits, Options, Verdict, Violated, counterexamples};
 use isolde_history::{History, Index};
-use isolde_report::{Report, Which, to_explanations};
+use isolde_report::{Findings, Report, Which, to_explanations};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -164,8 +164,11 @@ fn argument(history: &History, level: Level, drift: i64, limits: &Limits<'_>) ->
     let options = Options { clock_drift: drift, ..Options::default() };
     let mut checking = Check::new(history, &index, limits).with_options(options);
     let decided = check::decide(&mut checking, &[level], |_, _, _| {});
-    let source = ("round", "text");
-    let report = Report::with_options(history, &index, source, &decided, checking.found(), options);
+    let verdicts = decided.iter().map(|it| (it.0, &it.1));
+    let shown = counterexamples((history, &index), verdicts, options, limits);
+    let by_reading = checking.found();
+    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
+    let report = Report::new(history, &index, ("round", "text"), &findings);
     let text = to_explanations(&report, Which::All);
     text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }

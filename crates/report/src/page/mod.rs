@@ -396,7 +396,7 @@ impl<'a> Sessions<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decided, Report};
+    use crate::{Decided, explained};
     use isolde::{Verdict, Violated};
     use isolde_history::format::parse_text;
 
@@ -406,7 +406,7 @@ mod tests {
         let index = Index::new(&history);
         // A violation of a weaker level that is not in the report has nothing to show here.
         let decided: [Decided; 1] = [(Level::Serializable, verdict, 0.0)];
-        let report = Report::new(&history, &index, ("x.txt", "text"), &decided, &[]);
+        let report = explained((&history, &index), ("x.txt", "text"), &decided, &[]);
         let report = serde_json::to_value(&report).expect("plain data");
         Page { report: &report, history: None, run: None }.to_html().expect("a page")
     }
