@@ -5,8 +5,8 @@ default: lint test
 # What CI runs before the tests.
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets --locked -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    cargo clippy --profile test --workspace --all-targets --locked -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --profile test --workspace --no-deps --locked
 
 # What CI runs.
 test:

@@ -2,7 +2,7 @@
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
 pub struct Limits<'a> {
-    /// Asked now and then; once true, open levels become [`Unknown::Limit`].
+    /// Asked now and then; once true, open levels become [`Unknown::Limit`](crate::Unknown::Limit).
     pub stop: &'a (dyn Fn() -> bool + Sync),
     /// Whether memory was the reason when `stop` last was true, and not time.
     pub is_memory: &'a (dyn Fn() -> bool + Sync),

@@ -71,7 +71,7 @@ pub enum Kind {
 
 impl Kind {
     /// As messages call them; the binary number of each is its place here and
-    /// [`binary::EVENTS`].
+    /// `binary::EVENTS`.
     pub const ALL: [(&'static str, Kind); 7] = [
         ("begin", Kind::Begin),
         ("read", Kind::Read),

@@ -1,6 +1,6 @@
 //! Linearizability: as if each operation took effect at once while it was open.
 //!
-//! **Definition** [Herlihy90]. There is one order of the operations in which every
+//! **Definition** \[Herlihy90\]. There is one order of the operations in which every
 //! read sees what was last written to its object, and which keeps real time: what
 //! completed before another was invoked comes before it. Operations of unknown outcome
 //! are in it or not, and never complete. Session order is kept too, because a client
@@ -10,8 +10,8 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | `chains` | what follows from compare-and-sets where contents tell their writers [MTC] |
-//! | `zones` | the order of plain writes there [Gibbons97] |
+//! | `chains` | what follows from compare-and-sets where contents tell their writers \[MTC\] |
+//! | `zones` | the order of plain writes there \[Gibbons97\] |
 //! | `search` | contents that repeat, refused compare-and-sets, texts that grow [Wing93; Lowe17] |
 //! | `unseen` | which contents of a text the search need not tell apart |
 //! | `objects` | all objects, on all threads |

@@ -1,8 +1,8 @@
 //! Mistakes of a harness, looked for before a database is accused.
 //!
 //! A rule is one row of [`RULES`]: what it means, what to do, how certain it is,
-//! and a function that finds examples in a history. Rules by subject: [`times`],
-//! [`outcomes`], [`values`], [`size`], [`evidence`]; what an importer noticed while reading
+//! and a function that finds examples in a history. Rules by subject: `times`,
+//! `outcomes`, `values`, `size`, `evidence`; what an importer noticed while reading
 //! arrives as remarks and has rows too.
 
 mod evidence;

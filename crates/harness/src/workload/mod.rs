@@ -68,7 +68,7 @@ impl Workload {
         Ok(Workload { parameters, rotate, tombstones: false })
     }
 
-    /// The same with deletes that mark their row and leave it there [Viper]. A range then shows
+    /// The same with deletes that mark their row and leave it there \[Viper\]. A range then shows
     /// every key that ever had a row, so that each key is read in one version, and inserts
     /// write over the marks.
     pub fn with_tombstones(self) -> Result<Workload, ParameterError> {
