@@ -3,7 +3,9 @@
 //! From `test/elle/list_append_test.clj` and `rw_register_test.clj`. Elle's `:not` are the weakest
 //! models that break: each of them is `false` here, and models that Elle does not name are not.
 
-use super::*;
+use super::{Model, Question, Valid, allowing_unwritten, answer};
+use crate::check::Limits;
+use isolde_history::Index;
 use isolde_history::format::parse_text;
 
 /// What `isolde elle` answers for each of these models, separated by spaces.
