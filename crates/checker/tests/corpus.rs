@@ -189,7 +189,7 @@ fn every_workload_of_elle_answers_or_refuses_every_history() {
         }
         let fits = |workload: Workload| workload.misfit(&history).is_none();
         if fits(Workload::RwRegister) || fits(Workload::ListAppend) {
-            let question = Question { models: MODELS.iter().collect(), anomalies: vec![] };
+            let question = Question { models: MODELS.iter().collect(), ..Question::default() };
             let _ = answer(&history, &Index::new(&history), &question, &Limits::NONE);
         }
     }

@@ -11,7 +11,7 @@ use crate::{input, limits, out, say};
 use clap::ValueEnum;
 use isolde::elle::{
     ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
-    WORKLOADS, Workload, answer, without_unwritten,
+    WORKLOADS, Workload, allowing_unwritten, answer,
 };
 use isolde::{Anomaly, Limits};
 use isolde_history::{History, Index, OpId, ReadError};
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
     /// Answer false for register reads of values nobody wrote, and for all that snapshot
-    /// isolation forbids in long-fork: elle-cli overlooks both
+    /// isolation forbids in long-fork: elle-cli allows both
     #[arg(long)]
     complete: bool,
     #[command(flatten)]
@@ -107,6 +107,13 @@ enum InputFormat {
 enum OutputKind {
     Text,
     Json,
+}
+
+impl Arguments {
+    /// Whether all that was found is printed, and not one line.
+    fn tells_all(&self) -> bool {
+        self.verbose || self.output == Some(OutputKind::Json)
+    }
 }
 
 /// What histories are, and what is asked about them.
@@ -178,6 +185,7 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
     Ok(Question {
         models: models.collect::<Result<_, _>>()?,
         anomalies: anomalies.collect::<Result<_, _>>()?,
+        explain: arguments.directory.is_some() || arguments.tells_all(),
     })
 }
 
@@ -255,7 +263,7 @@ fn print(file: &Path, said: Said, arguments: &Arguments) -> Result<Status, Failu
     if let Some(directory) = &arguments.directory {
         write_explanations(directory, file, arguments.files.len(), &said.explained)?;
     }
-    if arguments.verbose || arguments.output == Some(OutputKind::Json) {
+    if arguments.tells_all() {
         out(&(to_json(&as_json(said, word)) + "\n"))?;
     } else {
         out(&format!("{name} \t {word}\n"))?;
@@ -274,14 +282,15 @@ fn of_elle(
         let model = &arguments.model;
         return Err(misfit(name, &history, op, &format!("operations of the model {model}")));
     }
-    let (history, overlooked) =
-        if arguments.complete { (history, 0) } else { without_unwritten(history) };
+    let (history, unwritten) =
+        if arguments.complete { (history, 0) } else { allowing_unwritten(history) };
     let index = Index::new(&history);
     let answer = answer(&history, &index, question, limits);
-    if overlooked > 0 {
+    if unwritten > 0 {
         say(&format!(
-            "isolde: {name}: left out, as by elle-cli: {overlooked} of its reads saw values that \
-             nobody wrote; --complete answers false for them"
+            "isolde: {name}: {unwritten} of its reads saw values that nobody wrote, which elle-cli \
+             allows, but for lost updates and two values in one transaction; --complete answers \
+             false for them"
         ));
     }
     let mut explained = BTreeMap::new();

@@ -141,10 +141,35 @@ impl<'a> Prose<'a> {
         }
     }
 
+    /// What a read saw of others: of a list, what stands before the reader's own appends.
+    pub(crate) fn seen(&self, read: OpId, key: KeyId) -> String {
+        let history = self.history;
+        if history.op(read).kind != OpKind::ReadList {
+            return self.content(read, key);
+        }
+        let start = history.op_range(history.txn_of(read)).start;
+        let earlier = (start..read.0).map(|op| history.op(OpId(op)));
+        let own: Vec<Value> = earlier
+            .filter(|op| op.kind == OpKind::Append && op.key == key)
+            .map(|op| op.value)
+            .collect();
+        match history.list(read).strip_suffix(&own[..]) {
+            Some(others) if !own.is_empty() => {
+                let own: Vec<String> = own.iter().map(|&element| self.value(element)).collect();
+                let (name, others) = (self.key(key), self.elements(others));
+                format!("{name} = {others} before its own {}", own.join(" and "))
+            }
+            _ => self.content(read, key),
+        }
+    }
+
     /// A list, its middle left out if it is long.
     pub(crate) fn list(&self, op: OpId) -> String {
+        self.elements(self.history.list(op))
+    }
+
+    fn elements(&self, list: &[Value]) -> String {
         const ENDS: usize = 6;
-        let list = self.history.list(op);
         let show = |elements: &[Value]| {
             elements.iter().map(|&element| self.value(element)).collect::<Vec<_>>().join(" ")
         };

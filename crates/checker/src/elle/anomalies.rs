@@ -73,7 +73,7 @@ pub static ANOMALIES: &[ElleAnomaly] = &[
     row("dirty-update", &[Level::AdyaReadCommitted], &[]),
     row("cyclic-versions", &[Level::ReadUncommitted], &[]),
     row("duplicate-elements", &[Level::ReadUncommitted], &[AnomalyKind::DuplicateElements]),
-    row("incompatible-order", &[Level::ReadUncommitted], &[AnomalyKind::IncompatibleOrder]),
+    row("incompatible-order", &[Level::AdyaReadCommitted], &[AnomalyKind::IncompatibleOrder]),
     row("lost-update", &[Level::CursorStability], &[]),
     row("write-skew", &[Level::Serializable], &[]),
     row("predicate-read-miss", &[Level::Serializable], &[]),

@@ -4,17 +4,17 @@
 //! valid if every model asked for holds and every anomaly asked for is absent;
 //! where our levels do not settle that, the answer is unknown and not a guess.
 //!
-//! One thing Elle has no name for: a register read of a value that nobody wrote.
-//! None of its models forbids it. To answer as Elle does, such reads are left out
-//! with [`without_unwritten`], which counts them so that a caller can tell.
+//! Where Elle reads a history otherwise than our levels do, `reading` reads it as Elle does.
 
 mod anomalies;
 mod models;
 mod named;
+mod reading;
 mod workloads;
 
 pub use anomalies::{ANOMALIES, ElleAnomaly, elle_name};
 pub use models::{MODELS, Model};
+pub use reading::allowing_unwritten;
 pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORKLOADS};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
@@ -25,11 +25,9 @@ use crate::level::Level;
 use crate::limits::Limits;
 use crate::strong::Options;
 use crate::verdict::{Verdict, Violated};
-use hashbrown::HashSet;
-use isolde_history::{
-    History, HistoryBuilder, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Value,
-};
+use isolde_history::{History, Index, OpId, OpKind, Origin, TxnId, Value};
 use models::{Broken, Order};
+use reading::Lists;
 
 /// What is asked about a history.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +36,8 @@ pub struct Question {
     pub models: Vec<&'static Model>,
     /// Anomalies that should be absent.
     pub anomalies: Vec<&'static ElleAnomaly>,
+    /// Whether violations are told as briefly as can be, which takes longer.
+    pub explain: bool,
 }
 
 /// The answer to a [`Question`].
@@ -90,13 +90,6 @@ impl Workload {
     }
 }
 
-/// The history without register reads of values that nobody wrote, and how many
-/// there were. Elle overlooks them; [`answer`] does not.
-pub fn without_unwritten(history: History) -> (History, usize) {
-    let reads = unwritten_reads(&history, &Index::new(&history));
-    if reads.is_empty() { (history, 0) } else { (without_reads(&history, &reads), reads.len()) }
-}
-
 /// Answers a question about a history.
 pub fn answer(
     history: &History,
@@ -104,11 +97,17 @@ pub fn answer(
     question: &Question,
     limits: &Limits<'_>,
 ) -> Answer {
+    let lists = Lists::of(history, index);
+    let orders_index = lists.orders.as_ref().map(Index::new);
+    let orders = lists.orders.as_ref().zip(orders_index.as_ref());
     let mut asked = Asked {
         history,
         index,
         limits,
+        explain: question.explain,
         check: Check::new(history, index, limits),
+        orders: orders.map(|(orders, index)| Check::new(orders, index, limits)),
+        lists: &lists,
         anomalies: Vec::new(),
         explained: Vec::new(),
         open: None,
@@ -139,7 +138,11 @@ struct Asked<'a> {
     history: &'a History,
     index: &'a Index,
     limits: &'a Limits<'a>,
+    explain: bool,
     check: Check<'a>,
+    /// The longest lists alone, which decide read uncommitted where there are others.
+    orders: Option<Check<'a>>,
+    lists: &'a Lists,
     /// What answered `false`.
     anomalies: Vec<Anomaly>,
     /// Violations as small arguments, for each level that was looked at.
@@ -151,23 +154,18 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Whether a model holds, if that can be told.
     fn holds(&mut self, model: &Model) -> Option<bool> {
+        let lists = self.lists;
+        if model.forbids_aborted_reads() {
+            self.remember(&lists.incompatible.iter().collect::<Vec<_>>());
+        }
         for &broken in model.broken_with {
-            let (Broken::Violated(level)
-            | Broken::WithoutSessions(level)
-            | Broken::BySessionFlow(level)) = broken;
-            let Verdict::Violated(violated) = self.decide(level) else { continue };
-            let shows = |anomaly: &&Anomaly| match broken {
-                Broken::Violated(_) => true,
-                Broken::WithoutSessions(_) => !uses_sessions(anomaly),
-                Broken::BySessionFlow(_) => {
-                    anomaly.kind == AnomalyKind::SessionCircularInformationFlow
-                }
-            };
-            let shown: Vec<&Anomaly> = violated.anomalies.iter().filter(shows).collect();
-            if matches!(broken, Broken::Violated(_)) || !shown.is_empty() {
-                self.remember(&shown);
+            if let Some(shown) = self.shown_broken(broken) {
+                self.remember(&shown.iter().collect::<Vec<_>>());
                 return Some(false);
             }
+        }
+        if model.forbids_aborted_reads() && !lists.incompatible.is_empty() {
+            return Some(false);
         }
         // Only what breaks nothing can be too little to say anything.
         if let Some(reason) = self.vacuous(model.order) {
@@ -180,6 +178,50 @@ impl Asked<'_> {
         let between = self.between(model);
         self.leave_open(model.names[0], model.holds_with, &between);
         None
+    }
+
+    /// What shows that a model is broken that this breaks, if it does.
+    fn shown_broken(&mut self, broken: Broken) -> Option<Vec<Anomaly>> {
+        let level = match broken {
+            Broken::Shown(name) => {
+                let anomaly = ElleAnomaly::parse(name).expect("one of Elle's anomalies");
+                return self.shown_as(anomaly).map(|found| vec![found]);
+            }
+            Broken::Violated(level)
+            | Broken::WithoutSessions(level)
+            | Broken::BySessionFlow(level) => level,
+        };
+        let Verdict::Violated(violated) = self.decide(level) else { return None };
+        if self.explain && matches!(broken, Broken::Violated(_)) {
+            return Some(self.smallest(level, violated));
+        }
+        let shows = |anomaly: &&Anomaly| match broken {
+            Broken::WithoutSessions(_) => !uses_sessions(anomaly),
+            Broken::BySessionFlow(_) => anomaly.kind == AnomalyKind::SessionCircularInformationFlow,
+            Broken::Violated(_) | Broken::Shown(_) => true,
+        };
+        let shown: Vec<Anomaly> = violated.anomalies.iter().filter(shows).cloned().collect();
+        (matches!(broken, Broken::Violated(_)) || !shown.is_empty()).then_some(shown)
+    }
+
+    /// What violates a level as `check` tells it: by the weakest level that is violated, and by
+    /// the fewest transactions.
+    fn smallest(&mut self, level: Level, violated: Violated) -> Vec<Anomaly> {
+        let (mut level, mut violated) = (level, violated);
+        for weaker in level.weaker_than() {
+            if let Verdict::Violated(found) = self.decide(weaker) {
+                (level, violated) = (weaker, found);
+                break;
+            }
+        }
+        let by_reading = |it: &Anomaly| matches!(it.evidence, Evidence::Operations { .. });
+        if violated.anomalies.iter().any(by_reading) {
+            return violated.anomalies;
+        }
+        match self.explained(level, &violated) {
+            Some(found) => vec![found],
+            None => violated.anomalies,
+        }
     }
 
     /// Why a model is not settled by the levels around it.
@@ -214,10 +256,15 @@ impl Asked<'_> {
 
     /// Whether an anomaly is absent, if that can be told.
     fn is_absent(&mut self, anomaly: &ElleAnomaly) -> Option<bool> {
+        let lists = self.lists;
+        let shows = |found: &&Anomaly| anomaly.shown_by.contains(&found.kind);
+        if lists.incompatible.iter().any(|found| shows(&found)) {
+            self.remember(&lists.incompatible.iter().collect::<Vec<_>>());
+            return Some(false);
+        }
         if self.any_satisfied(anomaly.absent_with) {
             return Some(true);
         }
-        let shows = |found: &&Anomaly| anomaly.shown_by.contains(&found.kind);
         let mut shown: Vec<Anomaly> = self.check.found().iter().filter(shows).cloned().collect();
         for &level in anomaly.absent_with {
             if let Verdict::Violated(violated) = self.decide(level) {
@@ -270,6 +317,9 @@ impl Asked<'_> {
         if let Some((_, known)) = self.explained.iter().find(|known| known.0 == level) {
             return known.clone();
         }
+        if level == Level::ReadUncommitted && self.orders.is_some() {
+            return violated.anomalies.first().cloned();
+        }
         let facts = (self.history, self.index);
         let found = explain(facts, self.meant(level), violated, Options::default(), self.limits);
         let found = found.map(|explanation| explanation.anomaly);
@@ -296,7 +346,12 @@ impl Asked<'_> {
 
     /// A level's verdict.
     fn decide(&mut self, level: Level) -> Verdict {
-        self.check.decide(self.meant(level))
+        match &mut self.orders {
+            Some(orders) if level == Level::ReadUncommitted => {
+                self.lists.in_history(orders.decide(level))
+            }
+            _ => self.check.decide(self.meant(level)),
+        }
     }
 
     /// Without times no real-time order is known, and what is left of the levels that keep it
@@ -336,16 +391,22 @@ impl Asked<'_> {
     /// Why nothing in the history could break a model, if so. Elle calls it an empty
     /// transaction graph and does not let it pass.
     fn vacuous(&self, order: Order) -> Option<String> {
-        if self.index.counted_txns() < 2 {
+        let is_logged = |txn: &TxnId| !self.history.is_unlogged(*txn);
+        let logged =
+            self.history.txns().filter(|&txn| self.index.is_counted(txn)).filter(is_logged);
+        if logged.take(2).count() < 2 {
             return Some("fewer than two transactions committed".into());
         }
         let related = order != Order::Nothing
             || !self.index.steps().is_empty()
             || !self.check.found().is_empty()
             || self.history.txns().any(|txn| {
+                let is_other = |writer: TxnId| writer != txn && is_logged(&writer);
                 self.index.reads_of(txn).any(|read| match read.origin {
-                    Origin::Txn(writer) => writer != txn,
-                    Origin::Initial => self.index.writers_of(read.key).iter().any(|&it| it != txn),
+                    Origin::Txn(writer) => is_other(writer),
+                    Origin::Initial => {
+                        self.index.writers_of(read.key).iter().any(|&it| is_other(it))
+                    }
                     Origin::Several | Origin::Nobody => true,
                 })
             });
@@ -378,65 +439,7 @@ fn uses_sessions(anomaly: &Anomaly) -> bool {
     }
 }
 
-/// Register reads of values that nobody wrote.
-fn unwritten_reads(history: &History, index: &Index) -> HashSet<OpId> {
-    let misreads = index.misreads().iter();
-    misreads
-        .filter(|misread| misread.kind == MisreadKind::ThinAir)
-        .map(|misread| misread.read)
-        .filter(|&read| history.op(read).kind == OpKind::Read)
-        .collect()
-}
-
-/// The history with these register reads left out. Only what a [`Workload`] has is
-/// carried over: it holds no predicates, rows or orders given by a database.
-fn without_reads(history: &History, reads: &HashSet<OpId>) -> History {
-    let mut builder = HistoryBuilder::new();
-    let values = history.values();
-    let take =
-        |builder: &mut HistoryBuilder, value| builder.values().intern_datum(values.datum(value));
-    let default = take(&mut builder, history.initial_default());
-    builder.initial_default(default);
-    let keys: Vec<KeyId> = history
-        .keys()
-        .map(|key| {
-            let name = take(&mut builder, history.key_name(key));
-            builder.key(name)
-        })
-        .collect();
-    for &(key, value) in history.declared_initial() {
-        let value = take(&mut builder, value);
-        builder.initial(keys[key.index()], value);
-    }
-    builder.position_unit(history.position_unit());
-    for session in history.sessions() {
-        let label = take(&mut builder, history.session_label(session));
-        let new_session = builder.new_session(label);
-        for txn in history.txns_of(session) {
-            let draft = builder.begin(new_session);
-            builder.outcome(draft, history.outcome(txn));
-            let label = take(&mut builder, history.txn_label(txn));
-            builder.label(draft, label);
-            if history.has_times() {
-                builder.interval(draft, history.txn_interval(txn));
-            }
-            for op in history.ops_of(txn).filter(|op| !reads.contains(op)) {
-                let it = history.op(op);
-                let key = keys[it.key.index()];
-                builder.position(history.position(op));
-                if it.kind == OpKind::ReadList {
-                    let list = history.list(op).iter();
-                    let list: Vec<Value> = list.map(|&value| take(&mut builder, value)).collect();
-                    builder.read_list(key, &list);
-                } else {
-                    let value = take(&mut builder, it.value);
-                    builder.op(it.kind, key, value);
-                }
-            }
-        }
-    }
-    builder.finish("history").expect("a part of a history is no larger than the whole")
-}
-
+#[cfg(test)]
+mod published;
 #[cfg(test)]
 mod tests;

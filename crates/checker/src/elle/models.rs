@@ -25,6 +25,8 @@ pub(super) enum Broken {
     /// The level is violated by transactions that read from each other or follow
     /// each other in a session in a circle, and by nothing weaker than that.
     BySessionFlow(Level),
+    /// An anomaly that Elle calls so is among what violates our levels.
+    Shown(&'static str),
 }
 
 /// What orders transactions in a model beside what they read and write.
@@ -35,7 +37,7 @@ pub(super) enum Order {
     RealTime,
 }
 
-use Broken::{BySessionFlow, Violated, WithoutSessions};
+use Broken::{BySessionFlow, Shown, Violated, WithoutSessions};
 
 /// A model that is one of our levels.
 macro_rules! exactly {
@@ -103,16 +105,19 @@ pub static MODELS: &[Model] = &[
         &[Violated(Level::MonotonicAtomicView)],
         Order::Nothing),
     between(&["consistent-view", "PL-2+"], &[Level::ParallelSnapshotIsolation],
-        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability)],
+        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability),
+          Shown("G-single")],
         Order::Nothing),
     between(&["forward-consistent-view", "PL-FCV"], &[Level::SnapshotIsolation],
-        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability)],
+        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability),
+          Shown("G-single")],
         Order::Nothing),
     between(&["monotonic-snapshot-read", "PL-MSR"], &[Level::SnapshotIsolation],
         &[Violated(Level::AdyaReadCommitted)],
         Order::Nothing),
     between(&["update-serializable", "PL-3U"], &[Level::Serializable],
-        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability)],
+        &[Violated(Level::MonotonicAtomicView), Violated(Level::CursorStability),
+          Shown("G-single")],
         Order::Nothing),
     between(&["strong-session-read-uncommitted", "strong-session-PL-1"], &[Level::ReadCommitted],
         &[Violated(Level::ReadUncommitted)],
@@ -142,6 +147,15 @@ pub static MODELS: &[Model] = &[
 ];
 
 impl Model {
+    /// Whether Elle says that G1a breaks the model: so it does with read committed and all above.
+    pub(super) fn forbids_aborted_reads(&self) -> bool {
+        let committed = Level::AdyaReadCommitted;
+        self.broken_with.iter().any(|broken| match *broken {
+            Violated(level) => level == committed || level.weaker_than().contains(&committed),
+            WithoutSessions(_) | BySessionFlow(_) | Shown(_) => false,
+        })
+    }
+
     /// The model of this name, with or without the colon of a keyword.
     pub fn parse(name: &str) -> Option<&'static Model> {
         let name = name.trim().trim_start_matches(':');

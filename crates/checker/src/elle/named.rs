@@ -5,7 +5,7 @@
 //! anomaly is there in any case if every case shows it.
 
 use super::anomalies::{ElleAnomaly, elle_name};
-use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
+use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence};
 use hashbrown::HashSet;
 use isolde_history::History;
 
@@ -62,13 +62,23 @@ impl Anomaly {
     /// The name that Elle files it under.
     pub fn name_in_elle(&self, history: &History) -> &'static str {
         let by_kind = elle_name(self.kind);
-        let by_edges = match self.kind {
-            AnomalyKind::LostUpdate => None,
+        let by_edges = match (self.kind, &self.evidence) {
+            (AnomalyKind::LostUpdate, _) => None,
+            (_, Evidence::Cases(cases)) => of_all(history, cases),
             _ => self.elle_name(history),
         };
         let known = by_edges.and_then(|name| ElleAnomaly::parse(&name));
         known.map_or(by_kind, |anomaly| anomaly.name)
     }
+}
+
+/// The name of the cycles of all cases, if it is one.
+fn of_all(history: &History, cases: &Cases) -> Option<String> {
+    let mut names = cases.cycles.iter().map(|cycle| cycle.elle_name(history));
+    let first = names.next()??;
+    let is_same =
+        cases.cycles.len() == cases.count && names.all(|name| name.as_ref() == Some(&first));
+    is_same.then_some(first)
 }
 
 /// Whether an anomaly that was found is one of this name, or shows that there is one.

@@ -40,7 +40,8 @@ pub(super) fn order(
     options: Options,
     limits: &Limits<'_>,
 ) -> Option<Vec<TxnId>> {
-    if options.sources != Sources::ALL || !is_plain(history, index) {
+    let Sources { session, real_time, .. } = options.sources;
+    if !session || !real_time || !is_plain(history, index) {
         return None;
     }
     let bytes = history.txn_count() * size_of::<(Time, TxnId)>() * 3 / 2 + 4 * history.key_count();
@@ -444,6 +445,21 @@ mod tests {
         ] {
             assert_eq!(found(text, 0), None, "{text}");
         }
+    }
+
+    /// Without the rule about who reads a version and writes the key, the replay was left out too.
+    #[test]
+    fn only_without_sessions_or_times_there_is_no_replay() {
+        let history = parse_text("A @1..2: w(x,1)\nB @3..4: r(x,1) w(x,2)").expect("a history");
+        let index = Index::new(&history);
+        let found = |sources: Sources| {
+            let options = Options { sources, ..Options::default() };
+            order((&history, &index), options, &Limits::NONE).is_some()
+        };
+        let all = Sources::ALL;
+        assert!(found(Sources { read_modify_write: false, lists: false, given: false, ..all }));
+        assert!(!found(Sources { session: false, ..all }));
+        assert!(!found(Sources { real_time: false, ..all }));
     }
 
     #[test]

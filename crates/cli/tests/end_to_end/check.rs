@@ -219,6 +219,16 @@ fn sources_of_order_can_be_left_out() {
     assert_eq!(status(" --without lists"), 0);
 }
 
+/// It was replayed with all sources of order only, although it needs no order of versions.
+#[test]
+fn a_timed_history_is_replayed_without_read_modify_writes_too() {
+    let timed = "A @1..2: w(x,1)\nB @3..4: r(x,1) w(x,2)\n";
+    let folder = Folder::with(&[("timed.hist", timed)]);
+    let run = folder.isolde("check timed.hist -v -l sser --without read-modify-write");
+    let replayed = "repairs of the order of times: 0)\n";
+    assert!(run.status == 0 && run.stderr.ends_with(replayed), "{}", run.stderr);
+}
+
 #[test]
 fn a_certificate_is_verified_and_one_of_another_history_is_not() {
     let folder = folder();

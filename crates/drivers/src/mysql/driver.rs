@@ -4,6 +4,7 @@
 
 use super::claims::{FLAVOURS, Flavour, Managed, Snapshots, WITH_SNAPSHOT};
 use super::errors::{self, connecting, described, failure};
+use super::product::Product;
 use super::recover::{self, BinaryLog};
 use super::statements::{Reread, Statements};
 use super::stored_versions::StoredVersions;
@@ -82,7 +83,7 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
         servers.push(Server::new(flavour, address, host, encryption.clone(), &variables));
     }
     let refused = |failure: Failure| Failure::Refused(failure.reason().to_owned());
-    let mut version = String::new();
+    let mut product = Product::of("");
     let mut snapshots = Snapshots::Unknown;
     for server in &servers {
         // Down at the start is a wrong address, not a server that comes up again.
@@ -92,7 +93,8 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
         };
         let found: Option<String> =
             conn.query_first("SELECT version()").map_err(|error| asked(&error))?;
-        version = found.unwrap_or_default();
+        product = Product::of(&found.unwrap_or_default());
+        product.expect(flavour, &address.scheme, &server.name)?;
         let variable: Option<(String, String)> = conn
             .query_first("SHOW GLOBAL VARIABLES LIKE 'innodb_snapshot_isolation'")
             .map_err(|error| asked(&error))?;
@@ -103,13 +105,9 @@ fn open_with(flavour: &'static Flavour, address: &Address) -> Result<Box<dyn Dat
     let endpoint =
         |server: &Server| Endpoint { name: server.name.clone(), access: Access::ReadWrite };
     Ok(Box::new(Mysql {
-        name: if flavour.name == "MySQL" && version.contains("MariaDB") {
-            "MariaDB"
-        } else {
-            flavour.name
-        },
+        name: if flavour.name == "MySQL" { product.name } else { flavour.name },
         claims: (flavour.claims)(snapshots),
-        version: version.split('-').next().unwrap_or_default().to_owned(),
+        version: product.version,
         snapshots,
         endpoints: servers.iter().map(endpoint).collect(),
         servers,

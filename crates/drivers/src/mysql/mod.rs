@@ -3,6 +3,7 @@
 mod claims;
 mod driver;
 mod errors;
+mod product;
 mod recover;
 mod statements;
 mod stored_versions;

@@ -10,7 +10,7 @@ use crate::stats::kind_name;
 use isolde::{Anomaly, AnomalyKind, Cycle, Edge, Evidence, INITIAL, Reason};
 use isolde_history::{
     ALWAYS, Datum, History, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
-    VersionEvidence,
+    VersionEvidence, VersionStep,
 };
 use std::collections::HashSet;
 
@@ -363,6 +363,48 @@ pub(super) fn source(prose: &Prose<'_>, writer: TxnId, read: OpId, key: KeyId) -
     shown.or_else(|| prose.index.final_write(history, writer, key))
 }
 
+/// The write that a read saw of a transaction that replaced it itself.
+fn replaced_write(prose: &Prose<'_>, writer: TxnId, read: OpId, key: KeyId) -> Option<OpId> {
+    let seen = source(prose, writer, read, key)?;
+    (prose.index.final_write(prose.history, writer, key) != Some(seen)).then_some(seen)
+}
+
+/// The operations by which one version is known to come before another.
+fn of_step(prose: &Prose<'_>, step: &VersionStep) -> Vec<OpId> {
+    let write = |txn: TxnId| {
+        (txn != INITIAL).then(|| prose.index.final_write(prose.history, txn, step.key)).flatten()
+    };
+    let (mut ops, shown) = match step.evidence {
+        VersionEvidence::ListRead(read) => (vec![read], neighbours(prose, step, read)),
+        VersionEvidence::NotInList(read) => {
+            let earlier = source(prose, step.before, read, step.key);
+            (vec![read], earlier.zip(write(step.after)))
+        }
+        VersionEvidence::Given => (Vec::new(), None),
+    };
+    match shown {
+        Some((earlier, later)) => ops.extend([earlier, later]),
+        None => ops.extend([step.before, step.after].into_iter().filter_map(write)),
+    }
+    ops
+}
+
+/// The appends of two transactions that a list shows in this order, as near to each other as any.
+fn neighbours(prose: &Prose<'_>, step: &VersionStep, read: OpId) -> Option<(OpId, OpId)> {
+    let history = prose.history;
+    let append = |txn: TxnId, element: Value| {
+        history.ops_of(txn).find(|&op| {
+            let it = history.op(op);
+            it.kind == OpKind::Append && it.key == step.key && it.value == element
+        })
+    };
+    let mut earlier = None;
+    history.list(read).iter().find_map(|&element| {
+        earlier = append(step.before, element).or(earlier);
+        earlier.zip(append(step.after, element))
+    })
+}
+
 /// The operations that an edge rests on by itself.
 pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
     let write = |txn: TxnId, key: KeyId| {
@@ -381,18 +423,13 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
             ops.extend(source(prose, before, read, key));
             ops.push(read);
         }
-        Reason::Version(step) => {
-            if let VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) =
-                step.evidence
-            {
-                ops.push(read);
-            }
-            ops.extend(write(before, step.key));
-            ops.extend(write(after, step.key));
-        }
-        Reason::AntiDependency { read, key, conflict, .. } => {
+        Reason::Version(step) => ops.extend(of_step(prose, &step)),
+        Reason::AntiDependency { read, key, conflict, ref because } => {
             ops.push(read);
             ops.extend(unnamed_writer(edge).and_then(|writer| write(writer, key)));
+            ops.extend(
+                because.first().and_then(|first| replaced_write(prose, first.before, read, key)),
+            );
             ops.extend(write(after, key));
             ops.extend(
                 conflict
@@ -414,6 +451,7 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
             ops.push(read);
             ops.extend(write(before, key));
             ops.extend(write(after, key));
+            ops.extend(replaced_write(prose, after, read, key));
             ops.extend(
                 conflict
                     .into_iter()

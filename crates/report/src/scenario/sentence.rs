@@ -60,7 +60,7 @@ pub(super) fn assumption<'a>(
                 Some((read, ..)) if way.is_some() && is_list(prose, read) => continue,
                 Some((read, key, writer)) => {
                     let reader = prose.txn(prose.history.txn_of(read));
-                    let content = prose.content(read, key);
+                    let content = prose.seen(read, key);
                     match writer {
                         INITIAL => format!("{reader} read {content}, the initial value"),
                         _ => format!("{reader} read the {content} of {}", prose.txn(writer)),
@@ -167,7 +167,7 @@ fn earlier(prose: &Prose<'_>, key: KeyId, first: TxnId, second: TxnId) -> String
 /// Why an edge holds, given its premises.
 pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    let content = |op: OpId, key: KeyId| prose.content(op, key);
+    let content = |read: OpId, key: KeyId| prose.seen(read, key);
     match &edge.reason {
         Reason::InitialFirst => "the initial state precedes everything".to_owned(),
         Reason::Session => format!("{before} ran before {after} in the same session"),
@@ -228,7 +228,7 @@ fn conflicting(prose: &Prose<'_>, reader: TxnId, other: TxnId, conflict: Option<
 /// What was read from another transaction.
 fn saw(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    let (content, history) = (prose.content(read, key), prose.history);
+    let (content, history) = (prose.seen(read, key), prose.history);
     let write = source(prose, edge.before, read, key).map(|write| history.op(write));
     let is_row =
         |predicate: &isolde_history::Predicate| predicate.item_rows().any(|row| row.key == key);
@@ -260,7 +260,7 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     let written = prose.written(edge.after, key);
     let write = prose.index.final_write(history, edge.after, key).map(|write| history.op(write));
     if let Some(write) = write.filter(|write| write.kind == OpKind::Append) {
-        let (content, element) = (prose.content(read, key), prose.value(write.value));
+        let (content, element) = (prose.seen(read, key), prose.value(write.value));
         return format!("{before} read {content}, to which {after} appended {element}");
     }
     if !history.op(read).kind.has_key() {
@@ -284,7 +284,7 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
     }
     let wrote = unnamed_writer(edge).map(|writer| format!(" {} wrote and", prose.txn(writer)));
     let wrote = wrote.unwrap_or_default();
-    format!("{before} read {}, which{wrote} {after} replaced{written}", prose.content(read, key))
+    format!("{before} read {}, which{wrote} {after} replaced{written}", prose.seen(read, key))
 }
 
 /// Why the version of one writer follows that of another.
@@ -293,12 +293,12 @@ fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> Stri
     let name = prose.key(key);
     match because {
         [Edge { reason: Reason::ReadsFrom { read, key: of }, .. }] if *of == key => {
-            format!("{after} read {} of {before} and replaced it", prose.content(*read, key))
+            format!("{after} read {} of {before} and replaced it", prose.seen(*read, key))
         }
         [Edge { reason: Reason::AntiDependency { read, key: of, because, .. }, .. }]
             if *of == key && because.is_empty() =>
         {
-            let content = prose.content(*read, key);
+            let content = prose.seen(*read, key);
             format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
         }
         _ => format!(

@@ -117,7 +117,7 @@ impl Missed {
 
     /// As `x = 0`.
     fn saw(&self, prose: &Prose<'_>) -> String {
-        self.read.map_or_else(|| prose.key(self.key), |read| prose.content(read, self.key))
+        self.read.map_or_else(|| prose.key(self.key), |read| prose.seen(read, self.key))
     }
 
     /// That it looked and missed `what`, to follow the reader's name. What it read instead comes
@@ -258,7 +258,7 @@ fn seen_and_missed(prose: &Prose<'_>, it: &Missed, read: OpId) -> String {
 fn saw_of(prose: &Prose<'_>, read: OpId, key: KeyId, by: &str) -> String {
     let history = prose.history;
     if history.op(read).kind.has_key() {
-        return format!("saw {} of {by}", prose.content(read, key));
+        return format!("saw {} of {by}", prose.seen(read, key));
     }
     let looked = prose.looked(read);
     let predicate = history.predicate(read);
@@ -328,14 +328,10 @@ fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
     let seen: Vec<(OpId, KeyId)> = edges.iter().filter_map(read_of).collect();
     let written = |txn: TxnId, key| prose.written(txn, key);
     match seen[..] {
-        [(first, key), (second, _)] if prose.content(first, key) == prose.content(second, key) => {
-            let content = prose.content(first, key);
-            let appended = |txn: TxnId| {
-                let write = prose.index.final_write(prose.history, txn, key)?;
-                let write = prose.history.op(write);
-                (write.kind == OpKind::Append).then(|| prose.value(write.value))
-            };
-            if let (Some(a), Some(b)) = (appended(edges[0].before), appended(edges[1].before)) {
+        [(first, key), (second, _)] if prose.seen(first, key) == prose.seen(second, key) => {
+            let content = prose.seen(first, key);
+            let (a, b) = (edges[0].before, edges[1].before);
+            if let (Some(a), Some(b)) = (appended(prose, a, key), appended(prose, b, key)) {
                 return format!(
                     "{one} and {other} both read {content} and both appended to that, {one} {a} and \
                      {other} {b}: one of them did not see the other"
@@ -362,17 +358,33 @@ fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
                     prose.txn(edge.after)
                 );
             }
+            if let Some(element) = appended(prose, edge.after, key) {
+                return format!(
+                    "{0} read {1}, to which {2} appended {element}; {0} appended without having \
+                     seen that",
+                    prose.txn(edge.before),
+                    prose.seen(read, key),
+                    prose.txn(edge.after),
+                );
+            }
             format!(
                 "{0} read {1}, which {2} replaced{3}; {0} then replaced that without having seen \
                  it",
                 prose.txn(edge.before),
-                prose.content(read, key),
+                prose.seen(read, key),
                 prose.txn(edge.after),
                 written(edge.after, key)
             )
         }
         [] => format!("{one} and {other} each replaced what the other wrote"),
     }
+}
+
+/// What a transaction last appended to a list.
+fn appended(prose: &Prose<'_>, txn: TxnId, key: KeyId) -> Option<String> {
+    let write = prose.index.final_write(prose.history, txn, key)?;
+    let write = prose.history.op(write);
+    (write.kind == OpKind::Append).then(|| prose.value(write.value))
 }
 
 fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
@@ -523,6 +535,6 @@ fn whoever_wrote(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
     };
     Some(format!(
         "{whoever} the {} that {reader} read, somebody saw what cannot have been",
-        prose.content(read, key)
+        prose.seen(read, key)
     ))
 }
