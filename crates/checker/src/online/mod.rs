@@ -18,7 +18,7 @@
 //! | `condition.rs`, `meeting.rs` | what reads by condition say about rows that they do not list |
 //! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
-//! | `rows.rs` | mutual exclusion, first updater wins |
+//! | `rows.rs`, `replaced.rs` | mutual exclusion, first updater wins; the same by what was read |
 //! | `certifier.rs`, `graph.rs` | the serialization certifier, and cycles |
 //! | `forget.rs` | what can matter no more |
 //! | `from_history.rs` | recorded histories as traces |
@@ -42,6 +42,7 @@ mod pipeline;
 mod profile;
 mod reads;
 mod relations;
+mod replaced;
 mod rounds;
 mod rows;
 mod slab;

@@ -16,7 +16,7 @@ use super::contradiction::{Contradiction, Suspects};
 use super::counters::Counters;
 use super::finding::Finding;
 use super::graph::Graph;
-use super::profile::{Profile, Reads};
+use super::profile::{Profile, Reads, Writers};
 use super::reads::Reading;
 use super::relations::Relations;
 use super::slab::Slab;
@@ -508,6 +508,9 @@ impl Verifier {
         match own.state {
             State::Committed => {
                 self.count_write_write(txn);
+                if self.profile.writers == Writers::AsRead {
+                    self.judge_as_read(txn);
+                }
                 self.certify(txn);
             }
             _ => self.drop_notes(txn),

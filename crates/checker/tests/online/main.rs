@@ -1,6 +1,7 @@
 //! Verifying while a database runs, against the definition by brute force, on small
 //! traces and on the simulated database.
 
+mod as_read;
 mod judge;
 mod mechanisms;
 mod notation;
