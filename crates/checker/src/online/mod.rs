@@ -16,6 +16,7 @@
 //! | `tables.rs`, `slab.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
 //! | `condition.rs`, `meeting.rs` | what reads by condition say about rows that they do not list |
+//! | `touched.rs` | who has used which rows, in case that more of a client never comes |
 //! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
 //! | `rows.rs`, `replaced.rs` | mutual exclusion, first updater wins; the same by what was read |
@@ -47,6 +48,7 @@ mod rounds;
 mod rows;
 mod slab;
 mod tables;
+mod touched;
 mod trace;
 mod verifier;
 

@@ -2,6 +2,7 @@
 //! traces and on the simulated database.
 
 mod as_read;
+mod gone;
 mod judge;
 mod mechanisms;
 mod notation;
