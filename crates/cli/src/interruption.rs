@@ -39,7 +39,8 @@ impl Interruption {
             Interruption { stop: Arc::clone(&stop), left: Arc::clone(&left), command };
         std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || wait(command, &came, &stop, &left))?;
+            .spawn(move || wait(command, &came, &stop, &left))
+            .map_err(|error| no_thread(command, &error))?;
         Ok(interruption)
     }
 
@@ -54,10 +55,11 @@ impl Interruption {
         let (sender, receiver) = mpsc::sync_channel(1);
         let (address, stop) = (address.clone(), Arc::clone(&self.stop));
         let name = address.to_string();
-        std::thread::Builder::new().name("opening".to_owned()).spawn(move || {
+        let opening = std::thread::Builder::new().name("opening".to_owned()).spawn(move || {
             // If nobody waits any more, the database is closed here.
             let _ = sender.send(isolde_drivers::open_until(&address, &stop));
-        })?;
+        });
+        opening.map_err(|error| no_thread(self.command, &error))?;
         let mut given_up: Option<Instant> = None;
         loop {
             if self.is_wanted() && given_up.is_none() {
@@ -87,6 +89,10 @@ impl Interruption {
     pub(crate) fn leaves(&self, what: impl IntoIterator<Item = String>) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = what.into_iter().collect();
     }
+}
+
+fn no_thread(command: &str, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("{command}: the system refuses another thread: {error}"))
 }
 
 /// Takes one signal after another. A handler could not say anything, a thread can.

@@ -178,7 +178,12 @@ impl Drive<'_> {
         let parameters = self.workload.parameters();
         std::thread::scope(|outer| {
             let (working, done) = std::sync::mpsc::channel::<()>();
-            outer.spawn(move || self.end_waiting(started, failed, &done));
+            let waiting = std::thread::Builder::new()
+                .spawn_scoped(outer, move || self.end_waiting(started, failed, &done));
+            if let Err(error) = waiting {
+                failed.set(DriveError::Database(format!("cannot start a thread: {error}")));
+                return;
+            }
             self.spawn_clients(parameters.sessions, started, failed);
             drop(working);
         });

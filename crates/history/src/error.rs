@@ -1,5 +1,6 @@
 //! What went wrong while reading a history, and where.
 
+use crate::value::is_visible;
 use std::fmt;
 
 /// Where in a source something is.
@@ -90,7 +91,7 @@ pub fn memory_size(bytes: usize) -> String {
 }
 
 fn printable(text: &str) -> String {
-    let shown = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    let shown = |character| if is_visible(character) { character } else { '\u{fffd}' };
     text.chars().map(shown).collect()
 }
 
@@ -98,7 +99,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A file's name may hold anything; a terminal must not take it as commands.
         for character in self.file.chars() {
-            let shown = if character.is_control() { '\u{fffd}' } else { character };
+            let shown = if is_visible(character) { character } else { '\u{fffd}' };
             write!(out, "{shown}")?;
         }
         out.write_str(": ")?;

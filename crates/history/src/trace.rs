@@ -183,6 +183,11 @@ impl Decoder {
         self.messages
     }
 
+    /// Bytes that are kept for a message that is not whole.
+    pub fn unfinished(&self) -> usize {
+        self.pending.capacity()
+    }
+
     /// Whether a message has begun and not ended.
     pub fn is_inside(&self) -> bool {
         !self.pending.is_empty()
@@ -215,6 +220,9 @@ impl Decoder {
             pending.extend_from_slice(bytes);
             let taken = self.take_whole(&pending, sink)?;
             pending.drain(..taken);
+            if pending.len() < pending.capacity() / 4 {
+                pending.shrink_to(pending.len());
+            }
             self.pending = pending;
         }
         Ok(())

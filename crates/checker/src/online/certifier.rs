@@ -36,7 +36,7 @@ pub(super) struct Note {
 impl Verifier {
     /// Notes what a transaction read.
     pub(super) fn note_read(&mut self, reader: u32, version: u32, is_certain: bool) {
-        if self.profile.certifier == Certifier::None {
+        if !self.profile.notes_reads() {
             return;
         }
         let next_of_txn = self.tables.txns[reader].notes;

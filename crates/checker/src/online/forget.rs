@@ -7,7 +7,6 @@
 //! each item stays, and little more, and memory follows the number of transactions at a
 //! time and not of all transactions.
 
-use super::profile::Certifier;
 use super::tables::{Fate, NONE, Stage, State};
 use super::trace::{Interval, NEVER, Time};
 use super::verifier::Verifier;
@@ -180,7 +179,7 @@ impl Verifier {
         }
         self.tables.items[item as usize].kept -= 1;
         self.tables.meeting.forget(self.tables.versions[place].content, item);
-        if self.profile.certifier != Certifier::None {
+        if self.profile.notes_reads() {
             let mut note = self.tables.versions[place].readers;
             while note != NONE {
                 self.notes[note].version = NONE;

@@ -9,7 +9,7 @@ use super::verifier::Verifier;
 impl Verifier {
     /// A read that no version explains: reported, unless versions may be missing.
     pub(super) fn reject(&mut self, reading: Reading, cell: Cell, snapshot: Interval, scan: &Scan) {
-        if self.is_blind() {
+        if self.is_blind(&cell) {
             self.counters.unchecked.events_missing += 1;
             return;
         }

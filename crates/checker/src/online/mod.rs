@@ -16,9 +16,10 @@
 //! | `tables.rs`, `slab.rs` | what is remembered |
 //! | `reads.rs`, `misread.rs` | consistent read, and what to call a read that is not |
 //! | `condition.rs`, `meeting.rs` | what reads by condition say about rows that they do not list |
+//! | `touched.rs` | who has used which rows, in case that more of a client never comes |
 //! | `contradiction.rs` | clocks that contradict what was seen |
 //! | `relations.rs` | what reads told about snapshots |
-//! | `rows.rs` | mutual exclusion, first updater wins |
+//! | `rows.rs`, `replaced.rs` | mutual exclusion, first updater wins; the same by what was read |
 //! | `certifier.rs`, `graph.rs` | the serialization certifier, and cycles |
 //! | `forget.rs` | what can matter no more |
 //! | `from_history.rs` | recorded histories as traces |
@@ -42,10 +43,12 @@ mod pipeline;
 mod profile;
 mod reads;
 mod relations;
+mod replaced;
 mod rounds;
 mod rows;
 mod slab;
 mod tables;
+mod touched;
 mod trace;
 mod verifier;
 

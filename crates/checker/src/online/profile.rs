@@ -62,6 +62,9 @@ pub enum Writers {
     /// The same, but it is reported if the second did not see what the first wrote. For what
     /// a database's documents announce; nothing is deduced from it.
     Reported,
+    /// Who writes what it has read is refused if somebody else has replaced it since. What a
+    /// transaction has not read it may overwrite.
+    AsRead,
     /// The second updater is refused, unless the first had committed before its snapshot.
     FirstUpdater,
     /// The second to commit is refused, unless the first had committed before its snapshot.
@@ -72,6 +75,11 @@ impl Writers {
     /// Whether one of two concurrent writers is refused.
     pub const fn are_refused(self) -> bool {
         matches!(self, Writers::FirstUpdater | Writers::FirstCommitter)
+    }
+
+    /// Whether writers of one row are compared with one another, whatever they have read.
+    pub(super) const fn are_compared(self) -> bool {
+        !matches!(self, Writers::Any | Writers::AsRead)
     }
 }
 
@@ -135,6 +143,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether it matters which version each read saw.
+    pub(super) fn notes_reads(&self) -> bool {
+        self.certifier != Certifier::None || self.writers == Writers::AsRead
+    }
+
     /// Nothing is promised.
     pub const NONE: Profile = Profile {
         reads: Reads::Unchecked,
@@ -201,7 +214,8 @@ static SETTINGS: &[Setting] = &[
         "first-request" => Reads::FirstRequest, "first-read" => Reads::FirstRead),
     setting!("dml", dml, "snapshot" => Dml::Snapshot, "current" => Dml::Current),
     setting!("writers", writers,
-        "any" => Writers::Any, "reported" => Writers::Reported, "first-updater" => Writers::FirstUpdater,
+        "any" => Writers::Any, "reported" => Writers::Reported, "as-read" => Writers::AsRead,
+        "first-updater" => Writers::FirstUpdater,
         "first-committer" => Writers::FirstCommitter),
     setting!("locks", locks,
         "none" => Locks::None, "writes" => Locks::Writes,
@@ -345,7 +359,7 @@ mod tests {
         assert!(refused("deviation = odd: x").ends_with("found `odd`"));
         assert_eq!(
             refused("writers ="),
-            "line 1: expected any, reported, first-updater or first-committer, found nothing"
+            "line 1: expected any, reported, as-read, first-updater or first-committer, found nothing"
         );
         assert_eq!(
             refused("locks = none\nlocks = writes"),

@@ -55,7 +55,7 @@ impl Verifier {
             Mode::Shared => self.profile.locks == Locks::ReadsAndWrites,
             Mode::Exclusive => self.profile.locks != Locks::None,
             Mode::Written => {
-                self.profile.locks != Locks::None || self.profile.writers != Writers::Any
+                self.profile.locks != Locks::None || self.profile.writers.are_compared()
             }
         };
         if needed {
@@ -99,7 +99,7 @@ impl Verifier {
     /// whatever it locks.
     fn came_to_rows(&self, txn: u32) -> Time {
         let txn = &self.tables.txns[txn];
-        let has_winner = self.profile.writers != Writers::Any
+        let has_winner = self.profile.writers.are_compared()
             && self.profile.granularity == Granularity::Row
             && self.profile.reads.is_transactional();
         if !has_winner {
@@ -149,7 +149,7 @@ impl Verifier {
         let by_locks = self.profile.locks == Locks::None || released <= taken.completed;
         let both_write = first.mode == Mode::Written && second.mode == Mode::Written;
         let both_committed = before.state == State::Committed && after.state == State::Committed;
-        let by_writers = self.profile.writers == Writers::Any
+        let by_writers = !self.profile.writers.are_compared()
             || self.profile.granularity == Granularity::Database
             || !(both_write && both_committed)
             || before.commit.invoked <= self.snapshot_ends(second)

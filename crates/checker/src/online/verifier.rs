@@ -16,11 +16,12 @@ use super::contradiction::{Contradiction, Suspects};
 use super::counters::Counters;
 use super::finding::Finding;
 use super::graph::Graph;
-use super::profile::{Profile, Reads};
+use super::profile::{Profile, Reads, Writers};
 use super::reads::Reading;
 use super::relations::Relations;
 use super::slab::Slab;
 use super::tables::{Fate, NONE, Stage, State, Tables, Txn, Version};
+use super::touched::Touched;
 use super::trace::{
     ALWAYS, Batch, Cell, ClientId, Content, Event, EventKind, Interval, NEVER, Time,
 };
@@ -57,6 +58,8 @@ struct Client {
     /// A transaction of which some times are not known.
     unplaced: Option<u64>,
     is_aside: bool,
+    /// Whether what it did since is missing for good.
+    is_gone: bool,
 }
 
 /// A read or an end that waits to be judged.
@@ -101,6 +104,7 @@ pub struct Verifier {
     pub(super) firsts: Vec<u32>,
     clients: HashMap<u32, Client>,
     clients_aside: usize,
+    touched: Touched,
     waiting: VecDeque<Waiting>,
     waiting_cells: VecDeque<Cell>,
     /// What others would wait behind for long, by the time of its answer and a number, with
@@ -139,6 +143,7 @@ impl Verifier {
             firsts: Vec::new(),
             clients: HashMap::new(),
             clients_aside: 0,
+            touched: Touched::default(),
             waiting: VecDeque::new(),
             waiting_cells: VecDeque::new(),
             slow: BTreeMap::new(),
@@ -210,6 +215,23 @@ impl Verifier {
         }
     }
 
+    /// What this client does from now on will never be known. Its open transaction may have
+    /// committed, and rows that it has used may hold anything: reads of these that no version
+    /// explains are not judged. Those of other rows are.
+    pub fn give_up(&mut self, client: ClientId) {
+        self.readmit(client);
+        let state = self.client(client);
+        let (open, has_come) = (state.open, state.last.is_some());
+        state.is_gone = true;
+        self.touched.note_gone();
+        if has_come {
+            self.touched.give_up(client);
+        }
+        if open != NONE {
+            self.end_unknown(client, open);
+        }
+    }
+
     /// Nothing of this client will come any more. If events of it are missing, they stay so.
     pub fn forget_client(&mut self, client: ClientId) {
         if self.clients.get(&client.0).is_some_and(|known| known.open == NONE) {
@@ -232,6 +254,11 @@ impl Verifier {
         self.suspects.take_contradictions()
     }
 
+    /// Whether events are missing, now or for good.
+    pub fn is_anything_missing(&self) -> bool {
+        self.clients_aside > 0 || self.touched.is_any_gone()
+    }
+
     /// What was verified, and what is kept.
     pub fn counters(&self) -> Counters {
         Counters {
@@ -249,9 +276,9 @@ impl Verifier {
 }
 
 impl Verifier {
-    /// Whether events are missing.
-    pub(super) fn is_blind(&self) -> bool {
-        self.clients_aside > 0
+    /// Whether events are missing that may tell something about these cells.
+    pub(super) fn is_blind(&self, cell: &Cell) -> bool {
+        self.clients_aside > 0 || self.touched.is_blind(cell.row)
     }
 
     pub(super) fn report(&mut self, finding: Finding) {
@@ -264,12 +291,17 @@ impl Verifier {
     }
 
     fn client(&mut self, client: ClientId) -> &mut Client {
-        let unknown = Client { open: NONE, last: None, unplaced: None, is_aside: false };
+        let unknown =
+            Client { open: NONE, last: None, unplaced: None, is_aside: false, is_gone: false };
         self.clients.entry(client.0).or_insert(unknown)
     }
 
     fn apply(&mut self, event: &Event, cells: &[Cell]) {
         self.counters.events += 1;
+        self.touched.note(event.client, cells);
+        if self.touched.is_any_gone() && self.client(event.client).is_gone {
+            self.touched.give_up(event.client);
+        }
         if event.kind == EventKind::Write {
             self.compare_with_suspects(event, cells);
         } else if event.kind.is_end() && self.suspects.is_any_pending() {
@@ -508,6 +540,9 @@ impl Verifier {
         match own.state {
             State::Committed => {
                 self.count_write_write(txn);
+                if self.profile.writers == Writers::AsRead {
+                    self.judge_as_read(txn);
+                }
                 self.certify(txn);
             }
             _ => self.drop_notes(txn),

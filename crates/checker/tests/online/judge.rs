@@ -251,6 +251,7 @@ impl Search<'_> {
         placed.reads_are_consistent()
             && placed.locks_exclude()
             && placed.first_writer_wins()
+            && placed.rows_are_written_as_read()
             && placed.certifier_refused_nothing()
     }
 }
@@ -379,7 +380,7 @@ impl Placed<'_> {
     }
 
     fn first_writer_wins(&self) -> bool {
-        if self.search.profile.writers == Writers::Any {
+        if matches!(self.search.profile.writers, Writers::Any | Writers::AsRead) {
             return true;
         }
         let txns = self.search.txns;
@@ -398,6 +399,35 @@ impl Placed<'_> {
                 .collect();
             writers.iter().all(|&one| {
                 writers.iter().all(|&two| one == two || sees(one, two) || sees(two, one))
+            })
+        })
+    }
+
+    /// Nobody replaces what a transaction has read before it does so itself.
+    fn rows_are_written_as_read(&self) -> bool {
+        if self.search.profile.writers != Writers::AsRead {
+            return true;
+        }
+        let is_replaced = |txn: usize, read: (usize, usize), cell: &Cell| {
+            let events = &self.search.txns[txn].events;
+            let commit = self.at(Happening::Commit(txn))?;
+            let instant = self.snapshot(txn, read.0, read.1)?;
+            let own = self.search.txns[txn].writes(events.len(), cell.item)?;
+            let is_first = self.search.txns[txn].writes(read.0, cell.item).is_none();
+            let mut others = self.writers(cell.item).into_iter();
+            let replaced = others.any(|(at, other, content)| {
+                other != txn && content != cell.content && instant < at && at < commit
+            });
+            Some(is_first && own != cell.content && replaced)
+        };
+        self.search.txns.iter().enumerate().all(|(number, txn)| {
+            txn.events.iter().enumerate().all(|(place, (event, cells))| {
+                let is_read = matches!(event.kind, EventKind::Read | EventKind::LockingRead);
+                let mut cells = cells.iter().enumerate();
+                !is_read
+                    || !cells.any(|(column, cell)| {
+                        is_replaced(number, (place, column), cell) == Some(true)
+                    })
             })
         })
     }

@@ -1,6 +1,8 @@
 //! Verifying while a database runs, against the definition by brute force, on small
 //! traces and on the simulated database.
 
+mod as_read;
+mod gone;
 mod judge;
 mod mechanisms;
 mod notation;

@@ -228,6 +228,7 @@ fn profiles() -> Vec<Profile> {
     vec![
         reads(Reads::Item),
         reads(Reads::Window),
+        Profile { writers: Writers::AsRead, ..reads(Reads::Window) },
         reads(Reads::Statement),
         reads(Reads::Begin),
         reads(Reads::FirstRequest),

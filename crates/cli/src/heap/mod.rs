@@ -128,6 +128,11 @@ pub(crate) fn limit(bytes: usize) {
     LIMIT.store(isize::try_from(bytes).unwrap_or(isize::MAX), Relaxed);
 }
 
+/// Bytes in use.
+pub(crate) fn in_use() -> usize {
+    LIVE.load(Relaxed).max(0).unsigned_abs()
+}
+
 /// Whether as much is in use as may be.
 pub(crate) fn is_full() -> bool {
     LIVE.load(Relaxed) > LIMIT.load(Relaxed)

@@ -39,7 +39,10 @@ pub(super) fn complete(
     violated: Sender<ViolatedRound>,
 ) {
     // Checking would take every core from the clients.
-    let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
+    let pool = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool,
+        Err(error) => return cannot_start(setting, &error),
+    };
     let [txns_min, txns_max] = TXNS;
     let Completing { level, unwritten, drift, reads } = completing;
     let options = RoundsOptions { txns_min, txns_max, drift, unwritten, reads };
@@ -56,6 +59,13 @@ pub(super) fn complete(
         }
     }
     pool.install(|| deciding.decide(true));
+}
+
+/// There is no thread for it: nothing is decided.
+pub(super) fn cannot_start(setting: &Setting, error: &dyn std::fmt::Display) {
+    let text = format!("the complete checker decides nothing: {error}");
+    setting.voice.note("round", &text);
+    setting.status().rounds_undecided = 1;
 }
 
 struct NamesOfHub(Arc<Hub>);

@@ -8,6 +8,7 @@
 //! bound before it takes events. So what the watch has not seen was sent after the bound it saw.
 
 use super::story::clean;
+use crate::heap;
 use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +26,10 @@ const LEFT_MAX: usize = 1 << 15;
 /// How long the watch may be busy with what it has before clients are held back, so that it
 /// is never much further behind than that.
 const BUSY_MAX: Duration = Duration::from_millis(300);
+/// Bytes of messages that are not whole, in all connections: so many may always be there, and no
+/// more than so many.
+const UNFINISHED_MIN: usize = 4 << 20;
+const UNFINISHED_MAX: usize = 64 << 20;
 /// Messages about streams that wait to be told.
 const COMPLAINTS_MAX: usize = 100;
 /// Texts of contents that are remembered for messages.
@@ -60,6 +65,10 @@ pub(super) struct Hub {
     pub(super) sent_again: AtomicU64,
     /// Cells of rows for which there was no memory.
     pub(super) unseen: AtomicU64,
+    /// Bytes of messages that are not whole, in all connections.
+    pub(super) unfinished: AtomicUsize,
+    /// Bytes that the process may use.
+    memory_max: Option<usize>,
     /// Why streams were ended, until that is told.
     complaints: Mutex<Vec<String>>,
     is_memory_short: AtomicBool,
@@ -103,7 +112,8 @@ pub(super) enum State {
 const STATES: [State; 4] = [State::Open, State::Closed, State::Lost, State::Broken];
 
 impl Hub {
-    pub(super) fn new() -> Hub {
+    /// One whose process may use so many bytes.
+    pub(super) fn new(memory_max: Option<usize>) -> Hub {
         let names = HashMap::from([(KEEPER.0, "the watch".into())]);
         let clients = Clients { count: 1, names, ..Clients::default() };
         Hub {
@@ -119,6 +129,8 @@ impl Hub {
             conditions: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
             unseen: AtomicU64::new(0),
+            unfinished: AtomicUsize::new(0),
+            memory_max,
             complaints: Mutex::default(),
             is_memory_short: AtomicBool::new(false),
             started: Instant::now(),
@@ -193,7 +205,34 @@ impl Hub {
     pub(super) fn is_full(&self) -> bool {
         let waiting = self.left.load(Ordering::Relaxed) + self.behind.load(Ordering::Relaxed);
         let is_short = self.is_memory_short.load(Ordering::Relaxed);
-        waiting >= if is_short { WAITING_MAX_IF_SHORT } else { WAITING_MAX } || self.is_busy()
+        waiting >= if is_short { WAITING_MAX_IF_SHORT } else { self.waiting_max() }
+            || self.is_busy()
+    }
+
+    /// What waits may name rows that nobody has seen yet, and so takes some hundred bytes each.
+    fn waiting_max(&self) -> usize {
+        let most = self.memory_max.map_or(WAITING_MAX, |bytes| bytes >> 11);
+        most.clamp(WAITING_MAX_IF_SHORT, WAITING_MAX)
+    }
+
+    /// How many bytes of messages may not be whole.
+    pub(super) fn unfinished_max(&self) -> usize {
+        let most = self.memory_max.map_or(UNFINISHED_MAX, |bytes| bytes / 8);
+        most.clamp(UNFINISHED_MIN, UNFINISHED_MAX)
+    }
+
+    /// Looks whether the memory is full as far as it may be: tables grow by doubling, and the
+    /// largest must still have room to.
+    pub(super) fn watch_memory(&self) {
+        let Some(max) = self.memory_max else { return };
+        if heap::in_use() > max / 8 * 5 && !self.is_memory_short() {
+            self.save_memory();
+        }
+    }
+
+    /// Whether rows that were not named before are left out.
+    pub(super) fn is_memory_short(&self) -> bool {
+        self.is_memory_short.load(Ordering::Relaxed)
     }
 
     fn is_busy(&self) -> bool {
@@ -211,7 +250,7 @@ impl Hub {
     }
 
     /// Rows that were not named before are left out from now on, and less may wait.
-    pub(super) fn save_memory(&self) {
+    fn save_memory(&self) {
         self.is_memory_short.store(true, Ordering::Relaxed);
         self.catalogue().refuse_new();
     }
@@ -335,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_taken_once_with_a_bound_that_holds() {
-        let hub = Arc::new(Hub::new());
+        let hub = Arc::new(Hub::new(None));
         let mut producer = hub.open("a\nb", 5);
         let event = |invoked| {
             let interval = Interval { invoked, completed: invoked + 1 };

@@ -2,26 +2,31 @@
 //!
 //! A message that cannot be read ends its connection with an answer that says what was
 //! expected: a stream with a gap would accuse the database of what the gap hides. A connection
-//! is not read while too much waits, so that a flood waits with its sender.
+//! is not read while too much waits, so that a flood waits with its sender. One that does not say
+//! soon what it wants is ended; `door.rs` says who has to go where too many come.
 
+use super::door::{Close, Door, Origin, Place};
 use super::hub::Hub;
 use super::resume::{Clients, Parking};
-use super::stream::{Saved, Stream};
+use super::saved::{Saved, Unsaved};
+use super::stream::Stream;
+use super::threads;
 use crate::exit::Failure;
 use isolde_history::trace::{Decoder, Form, Sink};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt;
 #[cfg(unix)]
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Connections at the same time.
-const CONNECTIONS_MAX: usize = 1024;
+/// How long a connection may take to say what it wants, and in how many bytes: names and a token.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+const HEAD_BYTES_MAX: usize = 8 << 10;
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long an answer may take; who does not read answers gets none.
@@ -58,6 +63,7 @@ pub(super) struct Listener {
     token: Option<String>,
     saved: Option<Arc<Saved>>,
     parking: Arc<Parking>,
+    door: Arc<Door>,
 }
 
 enum Socket {
@@ -78,6 +84,13 @@ impl Drop for Socket {
 /// Either kind of connection.
 trait Connection: Read + Write + Send {}
 impl<T: Read + Write + Send> Connection for T {}
+
+/// One who has just connected.
+struct Caller {
+    connection: Box<dyn Connection>,
+    origin: Origin,
+    close: Close,
+}
 
 impl Listener {
     /// Opens the door, and tells where it is.
@@ -110,7 +123,10 @@ impl Listener {
             }
         };
         let hub = Arc::clone(hub);
-        Ok((Listener { socket, hub, token, saved, parking: Arc::default() }, place))
+        Ok((
+            Listener { socket, hub, token, saved, parking: Arc::default(), door: Arc::default() },
+            place,
+        ))
     }
 
     /// Whether other machines may reach it.
@@ -124,15 +140,18 @@ impl Listener {
         }
     }
 
-    fn accept(&self) -> io::Result<Box<dyn Connection>> {
+    fn accept(&self) -> io::Result<Caller> {
         match &self.socket {
             Socket::Network(listener) => {
-                let (stream, _): (TcpStream, _) = listener.accept()?;
+                let (stream, address): (TcpStream, SocketAddr) = listener.accept()?;
                 stream.set_nonblocking(false)?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(LOOK))?;
                 stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
-                Ok(Box::new(stream))
+                let other_end = stream.try_clone()?;
+                let close = move || drop(other_end.shutdown(Shutdown::Both));
+                let origin = Origin::from(address.ip());
+                Ok(Caller { connection: Box::new(stream), origin, close: Box::new(close) })
             }
             #[cfg(unix)]
             Socket::Unix(listener, _) => {
@@ -140,22 +159,26 @@ impl Listener {
                 stream.set_nonblocking(false)?;
                 stream.set_read_timeout(Some(LOOK))?;
                 stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
-                Ok(Box::new(stream))
+                let other_end = stream.try_clone()?;
+                let close = move || drop(other_end.shutdown(Shutdown::Both));
+                let origin = Origin::Local;
+                Ok(Caller { connection: Box::new(stream), origin, close: Box::new(close) })
             }
         }
     }
 
-    /// Takes connections until it is over, or until so many have ended that were not turned
-    /// away: who guesses a token keeps nobody out.
+    /// Takes connections until it is over, until so many have ended that were not turned away
+    /// (who guesses a token keeps nobody out), or until nothing can be saved any more.
     pub(super) fn run(
         &self,
         is_over: &AtomicBool,
         deadline: Option<Instant>,
         connections_max: Option<usize>,
     ) {
-        let (open, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let ended = AtomicUsize::new(0);
         let is_done = || {
             is_over.load(Ordering::Relaxed)
+                || self.failure().is_some()
                 || deadline.is_some_and(|deadline| Instant::now() >= deadline)
                 || connections_max.is_some_and(|max| ended.load(Ordering::Relaxed) >= max)
         };
@@ -163,27 +186,42 @@ impl Listener {
         std::thread::scope(|scope| {
             while !is_done() {
                 self.give_up(self.parking.take_expired());
-                let Ok(mut connection) = self.accept() else {
+                let Ok(Caller { connection, origin, close }) = self.accept() else {
                     std::thread::sleep(LOOK / 5);
                     continue;
                 };
-                if open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                let (place, is_any_closed) = self.door.knock(origin, close);
+                if is_any_closed {
                     self.hub.refused.fetch_add(1, Ordering::Relaxed);
-                    let message = format!("expected at most {CONNECTIONS_MAX} connections");
-                    let _ = refuse(connection.as_mut(), Some(Form::Json), &message);
-                    continue;
                 }
-                open.fetch_add(1, Ordering::Relaxed);
-                let (open, ended, closing) = (&open, &ended, &closing);
-                scope.spawn(move || {
-                    let is_admitted = self.serve(connection.as_mut(), closing);
-                    open.fetch_sub(1, Ordering::Relaxed);
+                // If there is no thread for it, it is still here to be answered.
+                let shared = Arc::new(Mutex::new(Some((connection, place))));
+                let (ended, closing, taken) = (&ended, &closing, Arc::clone(&shared));
+                let started = threads::start(scope, "connection", move || {
+                    let Some((mut connection, place)) = take(&taken) else { return };
+                    let is_admitted = self.serve(connection.as_mut(), place, closing);
                     ended.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
                 });
+                if let Err(error) = started
+                    && let Some((mut connection, _)) = take(&shared)
+                {
+                    self.turn_away(connection.as_mut(), &error.to_string());
+                }
             }
             closing.store(true, Ordering::Relaxed);
         });
         self.give_up(self.parking.take_all());
+    }
+
+    /// Why nothing can be saved any more, if so.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.saved.as_ref().and_then(|saved| saved.failure())
+    }
+
+    fn turn_away(&self, connection: &mut dyn Connection, message: &str) {
+        self.hub.refused.fetch_add(1, Ordering::Relaxed);
+        self.hub.complain(message);
+        let _ = refuse(connection, Some(Form::Json), message);
     }
 
     /// Clients that did not come back after a cut.
@@ -191,6 +229,7 @@ impl Listener {
         for clients in streams {
             let mut stream = self.stream().with_clients(clients);
             stream.end(false);
+            // What cannot be saved ends the watch, and is told then.
             let _ = stream.publish();
         }
     }
@@ -200,19 +239,35 @@ impl Listener {
     }
 
     /// Reads one connection to its end: whether it was not turned away.
-    fn serve(&self, connection: &mut dyn Connection, closing: &AtomicBool) -> bool {
+    fn serve(&self, connection: &mut dyn Connection, place: Place, closing: &AtomicBool) -> bool {
         let mut stream = self.stream().with_parking(&self.parking);
         let mut decoder = Decoder::new();
-        let read = read_all(connection, &mut decoder, &mut stream, &self.hub, closing);
-        let is_admitted = read.is_ok() || decoder.messages() > 0;
+        let mut reading = Reading {
+            connection: &mut *connection,
+            decoder: &mut decoder,
+            stream: &mut stream,
+            hub: &self.hub,
+            place,
+            closing,
+            unfinished: Unfinished(&self.hub, 0),
+        };
+        let read = reading.all();
+        drop(reading);
+        let is_admitted = stream.is_admitted() && !matches!(read, Err(Ended::TurnedAway(_)));
         let is_whole = match read {
-            Ok(_) if stream.is_resumable() => {
-                let _ = stream.publish();
+            Ok(_) if stream.is_resumable() && !closing.load(Ordering::Relaxed) => {
+                if let Err(Unsaved(message)) = stream.publish() {
+                    let _ = refuse(connection, decoder.form(), &message);
+                }
                 stream.park();
                 true
             }
             Ok(is_whole) => is_whole,
-            Err(message) => {
+            Err(Ended::Unsaved(message)) => {
+                let _ = refuse(connection, decoder.form(), &message);
+                false
+            }
+            Err(Ended::Unreadable(message) | Ended::TurnedAway(message)) => {
                 let counter = if is_admitted { &self.hub.malformed } else { &self.hub.refused };
                 counter.fetch_add(1, Ordering::Relaxed);
                 self.hub.complain(&message);
@@ -221,10 +276,17 @@ impl Listener {
             }
         };
         stream.end(is_whole);
-        let _ = stream.publish();
-        let _ = taken(connection, &decoder);
+        // What is not in the file is not acknowledged.
+        if stream.publish().is_ok() {
+            let _ = taken(connection, &decoder);
+        }
         is_admitted
     }
+}
+
+/// Whatever is still there: whoever comes first has it.
+fn take<T>(shared: &Mutex<Option<T>>) -> Option<T> {
+    shared.lock().expect("nobody panics while taking").take()
 }
 
 /// A socket at this path. One that is left over from a process that was killed is replaced,
@@ -245,46 +307,120 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Reads until there is no more: whether the last message was whole.
-fn read_all(
-    connection: &mut dyn Connection,
-    decoder: &mut Decoder,
-    stream: &mut Stream,
-    hub: &Hub,
-    closing: &AtomicBool,
-) -> Result<bool, String> {
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut hears = true;
-    loop {
-        hub.wait_for_room(closing);
-        if closing.load(Ordering::Relaxed) {
-            return Ok(!decoder.is_inside());
+/// Why a connection was ended.
+enum Ended {
+    /// By what it says, or does not say in time.
+    Unreadable(String),
+    /// By a file that cannot be written.
+    Unsaved(String),
+    /// By how many others there are.
+    TurnedAway(String),
+}
+
+impl From<String> for Ended {
+    fn from(message: String) -> Ended {
+        Ended::Unreadable(message)
+    }
+}
+
+/// Bytes of messages that are not whole, as they count among those of all connections.
+struct Unfinished<'a>(&'a Hub, usize);
+
+impl Unfinished<'_> {
+    /// An error if there are too many, and these are a good part of them.
+    fn set(&mut self, bytes: usize) -> Result<(), String> {
+        let Unfinished(hub, before) = self;
+        let all = hub.unfinished.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        hub.unfinished.fetch_sub(*before, Ordering::Relaxed);
+        *before = bytes;
+        let max = hub.unfinished_max();
+        if all > max && bytes > CHUNK_BYTES * 2 {
+            return Err(format!(
+                "expected messages that are not whole of at most {max} bytes in all connections, \
+                 found {all}"
+            ));
         }
-        let count = match connection.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                ) =>
-            {
-                continue;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.unfinished.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that is being read.
+struct Reading<'a> {
+    connection: &'a mut dyn Connection,
+    decoder: &'a mut Decoder,
+    stream: &'a mut Stream,
+    hub: &'a Hub,
+    place: Place,
+    closing: &'a AtomicBool,
+    unfinished: Unfinished<'a>,
+}
+
+impl Reading<'_> {
+    /// Reads until there is no more: whether the last message was whole.
+    fn all(&mut self) -> Result<bool, Ended> {
+        let deadline = Instant::now() + HEAD_TIME_MAX;
+        let mut head_bytes = 0;
+        let mut buffer = vec![0; HEAD_BYTES_MAX];
+        let mut hears = true;
+        loop {
+            if self.stream.is_admitted() {
+                buffer.resize(CHUNK_BYTES, 0);
+                self.hub.wait_for_room(self.closing);
+            } else if head_bytes >= HEAD_BYTES_MAX {
+                let message = format!("expected the head in the first {HEAD_BYTES_MAX} bytes");
+                return Err(message.into());
+            } else if Instant::now() >= deadline {
+                let seconds = HEAD_TIME_MAX.as_secs();
+                let message = format!("expected the head within {seconds} s, found none");
+                return Err(message.into());
             }
-            // Who is gone without a word is treated as one who ended.
-            Err(_) => return Ok(!decoder.is_inside()),
-        };
-        let read = decoder.take(&buffer[..count], stream as &mut dyn Sink);
-        // What was read before the mistake counts.
-        stream.publish().map_err(|error| format!("cannot save the trace: {error}"))?;
-        read?;
-        hears = hears && taken(connection, decoder).is_ok();
+            if self.closing.load(Ordering::Relaxed) {
+                // What it would have sent after the end is of no interest.
+                return Ok(true);
+            }
+            let count = match self.connection.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    continue;
+                }
+                // Who is gone without a word is treated as one who ended.
+                Err(_) => return Ok(!self.decoder.is_inside()),
+            };
+            if !self.stream.is_admitted() {
+                head_bytes += count;
+            }
+            let read = self.decoder.take(&buffer[..count], self.stream as &mut dyn Sink);
+            if self.stream.is_admitted() {
+                self.place.enter().map_err(Ended::TurnedAway)?;
+            }
+            // What was read before the mistake counts.
+            self.stream.publish().map_err(|Unsaved(message)| Ended::Unsaved(message))?;
+            read?;
+            self.unfinished.set(self.decoder.unfinished())?;
+            if self.stream.is_admitted() {
+                hears = hears && taken(self.connection, self.decoder).is_ok();
+            }
+        }
+        if self.decoder.is_inside() && !self.stream.is_resumable() {
+            let number = self.decoder.messages() + 1;
+            let message =
+                format!("message {number}: expected its end, found the end of the connection");
+            return Err(message.into());
+        }
+        Ok(true)
     }
-    if decoder.is_inside() && !stream.is_resumable() {
-        let number = decoder.messages() + 1;
-        return Err(format!("message {number}: expected its end, found the end of the connection"));
-    }
-    Ok(true)
 }
 
 /// Acknowledges everything so far.

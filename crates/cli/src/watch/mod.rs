@@ -3,17 +3,19 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `stream.rs`, `resume.rs` | takes traces of others |
+//! | `listen.rs`, `door.rs`, `stream.rs`, `resume.rs`, `saved.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
 //! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
+//! | `threads.rs` | threads that the system may refuse |
 //! | `clocks.rs` | clocks that are further apart than was promised |
 //! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
 //! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
 
 mod clocks;
 mod complete;
+mod door;
 mod fence;
 mod file;
 mod hub;
@@ -23,11 +25,13 @@ mod opinion;
 mod page;
 mod profile;
 mod resume;
+mod saved;
 mod status;
 mod story;
 mod stream;
 mod tap;
 mod target;
+mod threads;
 mod voice;
 mod window;
 
@@ -47,12 +51,12 @@ use isolde_harness::{Workload, clean_up_after, remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
 use profile::NamedProfile;
+use saved::Saved;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stream::Saved;
 use tap::Tap;
 use voice::Voice;
 
@@ -163,8 +167,9 @@ fn parse_complete(name: &str) -> Result<Level, String> {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 no violation, 1 violations, 2 nothing was committed, the watch ended early, a round
-was not decided or clocks are further apart than --clock-drift says, 3 bad usage or input.";
+Exit status: 0 no violation, 1 violations, 2 nothing was committed, not all could be verified, the
+watch ended early, a round was not decided or clocks are further apart than --clock-drift says,
+3 bad usage or input.";
 
 const DEFAULT_PRESET: &str = "MTC";
 
@@ -181,7 +186,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply();
     let watch = Watch {
         arguments,
-        hub: Arc::new(Hub::new()),
+        hub: Arc::new(Hub::new(arguments.resources.memory_max())),
         interruption: Interruption::of("watch")?,
         voice: Arc::new(Voice::new(arguments.quiet, arguments.events.as_deref())?),
         status: Arc::default(),
@@ -298,7 +303,6 @@ impl Watch<'_> {
             voice: Arc::clone(&self.voice),
             folder: self.folder(),
             told_max: self.arguments.explain,
-            memory_max: self.arguments.resources.memory_max(),
             deviations: profile.deviations.clone(),
             stop_when_violated: self
                 .arguments
@@ -333,15 +337,20 @@ impl Watch<'_> {
         }
         let (are_sources_done, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let fed = std::thread::scope(|scope| {
-            if let Some(door) = &door {
-                scope.spawn(|| door.run(&self.status, &is_over));
-            }
-            let watching = scope.spawn(|| monitor.run(&are_sources_done));
-            let fed = feed();
+            let watching = threads::start(scope, "watch", || monitor.run(&are_sources_done))?;
+            let page = match &door {
+                Some(door) => {
+                    threads::start(scope, "page", || door.run(&self.status, &is_over)).map(drop)
+                }
+                None => Ok(()),
+            };
+            let fed = match page {
+                Ok(()) => feed(),
+                Err(error) => Err(error.into()),
+            };
             are_sources_done.store(true, Ordering::Release);
-            let watched = watching.join();
+            watching.join().expect("the watch does not panic");
             is_over.store(true, Ordering::Relaxed);
-            watched.expect("the watch does not panic");
             fed
         });
         let status = self.status.lock().expect("nobody else is there any more");
@@ -356,6 +365,7 @@ impl Watch<'_> {
             Status::Violated
         } else if is_early
             || status.is_empty()
+            || status.is_anything_lost()
             || status.counters.contradictions > 0
             || status.rounds_undecided > 0
         {
@@ -420,10 +430,17 @@ impl Watch<'_> {
         };
         let fed = self.while_fed(monitor, || {
             let ended_by = driving.run(database.as_ref(), &log);
-            self.status.lock().expect("the watch does not panic").ended_by.clone_from(&ended_by);
+            self.is_ended_by(ended_by.as_deref());
             Ok(ended_by)
         });
-        let ended_by = clean_up_after(database.as_mut(), fed?);
+        let (ended_by, failure) = match fed {
+            Ok(ended_by) => (ended_by, None),
+            Err(failure) => (Some(failure.to_string()), Some(failure)),
+        };
+        let ended_by = clean_up_after(database.as_mut(), ended_by);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
         if let Some(message) = &ended_by {
             say(&format!("isolde: watch: {message}"));
         }
@@ -452,9 +469,19 @@ impl Watch<'_> {
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.interruption.stop, deadline, self.arguments.connections);
+            self.is_ended_by(listener.failure().as_deref());
             Ok(())
         })?;
-        Ok(self.outcome(false))
+        if let Some(message) = listener.failure() {
+            say(&format!("isolde: watch: {message}"));
+        }
+        Ok(self.outcome(listener.failure().is_some()))
+    }
+
+    /// Notes what ended the watch before its time, if anything did.
+    fn is_ended_by(&self, what: Option<&str>) {
+        let mut status = self.status.lock().expect("the watch does not panic");
+        status.ended_by = what.map(str::to_owned);
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {

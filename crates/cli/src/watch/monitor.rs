@@ -1,16 +1,17 @@
 //! The watch itself: takes events from all inboxes, has them verified, and tells what is found.
 
 use super::clocks::Clocks;
-use super::complete::{ViolatedRound, complete};
+use super::complete::{ViolatedRound, cannot_start, complete};
 use super::hub::{Hub, KEEPER, State};
 use super::opinion::opinion;
 use super::status::{COMPLETE_CHECKER, Kind, Mark, STORIES_MAX, Status, Told, memory};
 use super::story::Story;
+use super::threads;
 use super::voice::Voice;
 use super::window::Window;
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Pipeline,
+    ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Name, Pipeline,
     PipelineOptions, Reads, Time, Verifier,
 };
 use isolde_history::History;
@@ -55,8 +56,6 @@ pub(super) struct Setting {
     pub(super) folder: PathBuf,
     /// Violations that are told in full, and so many documented deviations.
     pub(super) told_max: u64,
-    /// Bytes from which on no more rows are made known.
-    pub(super) memory_max: Option<usize>,
     /// What is documented, and no violation.
     pub(super) deviations: Vec<KnownDeviation>,
     /// Set by the first violation.
@@ -181,14 +180,27 @@ impl Monitor {
         self.parts = Some(sender);
         let setting = Arc::clone(&self.setting);
         std::thread::scope(|scope| {
-            scope.spawn(|| judge(&setting, receiver));
-            let completing = self.completing.map(|completing| {
+            if let Err(error) = threads::start(scope, "judge", || judge(&setting, receiver)) {
+                let text = format!("no history around a violation is saved: {error}");
+                setting.voice.note("judge", &text);
+                self.parts = None;
+            }
+            let completing = self.completing.and_then(|completing| {
                 let (sender, receiver) = sync_channel(BATCHES_MAX);
                 let (telling, told) = channel();
-                (self.rounds, self.violated_rounds) = (Some(sender), Some(told));
                 let setting = Arc::clone(&self.setting);
                 let initial = std::mem::take(&mut self.initial);
-                scope.spawn(move || complete(completing, &initial, &setting, receiver, telling))
+                let work = move || complete(completing, &initial, &setting, receiver, telling);
+                match threads::start(scope, "complete checker", work) {
+                    Ok(thread) => {
+                        (self.rounds, self.violated_rounds) = (Some(sender), Some(told));
+                        Some(thread)
+                    }
+                    Err(error) => {
+                        cannot_start(&self.setting, &error);
+                        None
+                    }
+                }
             });
             loop {
                 let is_last = are_sources_done.load(Ordering::Acquire);
@@ -318,7 +330,7 @@ impl Monitor {
         }
         // After those that are back: one that had stalled is not back if it ended like this.
         for client in std::mem::take(&mut self.broken) {
-            self.verifier.set_aside(client);
+            self.verifier.give_up(client);
         }
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
@@ -465,6 +477,11 @@ impl Monitor {
                 .reasons
                 .push(format!("this is documented, and counts as no violation: {}", known.text));
         }
+        if finding.name == Name::UnexplainedRead && setting.status().broken > 0 {
+            story.reasons.push(
+                "what clients did since they were ended is missing, and it may be that".to_owned(),
+            );
+        }
         self.tell(mark, story);
         match self.window.around(finding, &setting.hub) {
             Ok(history) => self.hand_over(Part { mark, history }),
@@ -530,10 +547,9 @@ impl Monitor {
         status.held_back = hub.held_back.load(Ordering::Relaxed);
         status.unseen = hub.unseen.load(Ordering::Relaxed);
         status.memory = memory();
-        let is_short = self.setting.memory_max.is_some_and(|max| status.memory >= max as u64);
         drop(status);
-        if is_short && !std::mem::replace(&mut self.is_memory_short, true) {
-            self.setting.hub.save_memory();
+        hub.watch_memory();
+        if hub.is_memory_short() && !std::mem::replace(&mut self.is_memory_short, true) {
             let text = "the memory is full: rows that were not seen before are not looked at, \
                         and clients are held back sooner";
             self.setting.voice.note("memory", text);
@@ -544,7 +560,7 @@ impl Monitor {
 /// Saves parts and asks for second opinions, one after another.
 fn judge(setting: &Setting, parts: Receiver<Part>) {
     // Checking would take every core from the clients.
-    let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     for Part { mark, history } in parts {
         let saved = save(setting, mark, &history);
         let text = match &saved {
@@ -552,7 +568,10 @@ fn judge(setting: &Setting, parts: Receiver<Part>) {
             Err(error) => format!("the history around it cannot be saved: {error}"),
         };
         let _ = setting.voice.more(mark, "window", &text);
-        let text = pool.install(|| opinion(&history)).to_text();
+        let text = match &pool {
+            Ok(pool) => pool.install(|| opinion(&history)).to_text(),
+            Err(error) => format!("no second opinion: {error}"),
+        };
         let _ = setting.voice.more(mark, "opinion", &text);
         let mut status = setting.status();
         if let Some(told) = status.stories.iter_mut().find(|told| told.mark() == mark) {

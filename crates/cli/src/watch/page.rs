@@ -1,6 +1,7 @@
 //! The live page and the metrics: `--http`.
 
 use super::status::Status;
+use super::threads;
 use crate::exit::Failure;
 use crate::http::{self, Answer};
 use std::collections::HashMap;
@@ -56,12 +57,19 @@ impl Door {
                     open.lock().expect("nobody panics here").insert(number, other_end);
                 }
                 let (busy, hosts, open) = (&busy, &hosts, &open);
-                scope.spawn(move || {
-                    // A browser that went away wants no answer.
-                    let _ = serve(&stream, hosts, status);
+                let is_done = move || {
                     open.lock().expect("nobody panics here").remove(&number);
                     busy.fetch_sub(1, Ordering::Relaxed);
+                };
+                let started = threads::start(scope, "page", move || {
+                    // A browser that went away wants no answer.
+                    let _ = serve(&stream, hosts, status);
+                    is_done();
                 });
+                // The next request may find a thread.
+                if started.is_err() {
+                    is_done();
+                }
             }
             // Whoever has not asked by now is not waited for; what was asked is answered.
             for stream in open.lock().expect("nobody panics here").values() {

@@ -150,6 +150,37 @@ impl Status {
         self.counters.operations == 0 || self.counters.committed == 0
     }
 
+    /// Whether something came, or should have come, that was not looked at at all.
+    pub(super) fn is_anything_lost(&self) -> bool {
+        let unchecked = &self.counters.unchecked;
+        unchecked.events_missing + unchecked.unplaced > 0
+            || self.unseen + self.malformed + self.broken > 0
+    }
+
+    /// How much of what was read was verified, in a line.
+    fn verified(&self) -> String {
+        let Counters { unchecked, cells_read, unpromised, .. } = self.counters;
+        let seen =
+            cells_read + unpromised + unchecked.untold + unchecked.changed + unchecked.unplaced;
+        let verified = cells_read
+            .saturating_sub(unchecked.events_missing + unchecked.first + unchecked.too_many);
+        let mut text = match seen {
+            0 => "nothing was read".to_owned(),
+            _ if verified == seen => format!("all {seen} reads verified"),
+            _ => format!("{verified} of {seen} reads verified"),
+        };
+        if self.broken + self.malformed > 0 {
+            let ended = self.broken.max(self.malformed);
+            write!(text, "; NOT VERIFIED: what {ended} that were ended did since then")
+                .expect("a string grows");
+        }
+        if self.unseen > 0 {
+            write!(text, "; NOT VERIFIED: {} cells without room in the memory", self.unseen)
+                .expect("a string grows");
+        }
+        text
+    }
+
     /// The share of dependencies that nothing decides.
     pub(super) fn uncertain(&self) -> f64 {
         let all = dependencies(&self.counters);
@@ -278,7 +309,7 @@ impl Status {
 
     /// The last word.
     pub(super) fn to_summary(&self) -> String {
-        let mut text = self.to_block();
+        let mut text = format!("{}\n{}", self.verified(), self.to_block());
         if self.is_empty() {
             text.push_str("  nothing was committed, so nothing was verified\n");
         }

@@ -7,6 +7,7 @@ use isolde::online::{
     ALWAYS, Candidate, Content, Contradiction, Dependency, DependencyKind, EventKind, Finding,
     Interval, NEVER, Name, Role, Step, Time,
 };
+use isolde_history::is_visible;
 use std::fmt::Write;
 
 /// What is told of a violation.
@@ -232,10 +233,11 @@ impl Teller<'_> {
     }
 }
 
-/// A text of others, short and without anything that a terminal takes for a command.
+/// A text of others, short and without anything that commands a terminal or turns the direction
+/// of what stands around it.
 pub(super) fn clean(text: &str) -> String {
     const CHARACTERS_MAX: usize = 80;
-    let shown = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let shown = |letter| if is_visible(letter) { letter } else { '\u{fffd}' };
     let mut short: String = text.chars().take(CHARACTERS_MAX).map(shown).collect();
     if text.chars().nth(CHARACTERS_MAX).is_some() {
         short.push('…');
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_stale_read_is_told_with_what_replaced_it_and_what_was_possible() {
-        let hub = Arc::new(Hub::new());
+        let hub = Arc::new(Hub::new(None));
         let (one, two) = (hub.open("one", 0).id(), hub.open("two", 0).id());
         let place = hub.catalogue().place("accounts", Key::Number(5), Some("balance"));
         let cell = |number| {

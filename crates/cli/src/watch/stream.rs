@@ -2,34 +2,17 @@
 
 use super::hub::{Hub, Producer, State};
 use super::resume::{Clients, Parking, Taken};
+use super::saved::{Saved, Unsaved};
 use isolde::online::{
     ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
 };
 use isolde_history::trace::{Hello, Kind, Row, Scalar, Sink, write};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 /// Clients of one stream.
 const CLIENTS_MAX: usize = 1 << 16;
-
-/// What is taken is written here before it is acknowledged.
-pub(super) struct Saved(Mutex<File>);
-
-impl Saved {
-    /// A new file.
-    pub(super) fn create(path: &std::path::Path) -> io::Result<Saved> {
-        let mut file = File::options().write(true).create_new(true).open(path)?;
-        file.write_all(write::head().as_bytes())?;
-        Ok(Saved(Mutex::new(file)))
-    }
-
-    fn append(&self, lines: &[u8]) -> io::Result<()> {
-        self.0.lock().expect("nobody panics while writing").write_all(lines)
-    }
-}
 
 /// A stream, as whoever reads it sees it.
 pub(super) struct Stream {
@@ -43,6 +26,8 @@ pub(super) struct Stream {
     identity: Option<String>,
     /// Clients of an earlier connection that this one has not named yet.
     parked: Clients,
+    /// Whether its head was taken.
+    is_admitted: bool,
     /// Clients with something to leave.
     touched: Vec<u32>,
     cells: Vec<Cell>,
@@ -77,6 +62,7 @@ impl Stream {
             parking: None,
             identity: None,
             parked: Clients::new(),
+            is_admitted: false,
             touched: Vec::new(),
             cells: Vec::new(),
             lines: Vec::new(),
@@ -93,6 +79,11 @@ impl Stream {
     pub(super) fn with_clients(mut self, clients: Clients) -> Stream {
         self.clients = clients.into_values().collect();
         self
+    }
+
+    /// Whether its head was taken, and with it the token if one is asked for.
+    pub(super) fn is_admitted(&self) -> bool {
+        self.is_admitted
     }
 
     /// Whether it may go on in another connection.
@@ -114,7 +105,10 @@ impl Stream {
 
     /// Leaves everything for the watch, and writes it to the file: after that it may be
     /// acknowledged.
-    pub(super) fn publish(&mut self) -> io::Result<()> {
+    ///
+    /// If it cannot be written, nothing that comes is acknowledged any more.
+    pub(super) fn publish(&mut self) -> Result<(), Unsaved> {
+        self.hub.watch_memory();
         if let Some(saved) = &self.saved
             && !self.lines.is_empty()
         {
@@ -215,6 +209,7 @@ impl Sink for Stream {
             self.parked = parking.enter(identity)?;
             self.identity = Some(identity.to_owned());
         }
+        self.is_admitted = true;
         Ok(())
     }
 

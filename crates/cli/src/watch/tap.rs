@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_a_session_sees_becomes_events_in_order() {
-        let hub = Arc::new(Hub::new());
+        let hub = Arc::new(Hub::new(None));
         let is_over = Arc::new(AtomicBool::new(false));
         let voice = Arc::new(Voice::new(true, None).expect("it writes nowhere"));
         let tap = Tap { hub: Arc::clone(&hub), is_over, fence: Arc::default(), voice };

@@ -2,6 +2,7 @@
 
 use super::fence::Fence;
 use super::tap::Tap;
+use super::threads;
 use crate::exit::Failure;
 use crate::run::prefix;
 use isolde_harness::{Claim, Database, Drive, Extent, FaultPlan, Log, Needs, Progress, Workload};
@@ -70,20 +71,20 @@ impl Driving<'_> {
             progress: &progress,
             evidence: None,
         };
-        let is_done = AtomicBool::new(false);
+        let is_done = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let disturber = self.faults.take().map(|plan| {
-                let is_done = &is_done;
-                scope.spawn(move || plan.carry_out(database, log, is_done))
+            let fence = self.fence.map(|(fence, every)| {
+                threads::start(scope, "fence", move || fence.keep(every, is_done)).map(drop)
             });
-            if let Some((fence, every)) = self.fence {
-                let is_done = &is_done;
-                scope.spawn(move || fence.keep(every, is_done));
-            }
-            let driven = drive.run();
+            let disturber = self.faults.take().map(|plan| {
+                threads::start(scope, "faults", move || plan.carry_out(database, log, is_done))
+            });
+            let (disturber, fence) = (disturber.transpose(), fence.transpose());
+            let refused =
+                disturber.as_ref().err().or(fence.as_ref().err()).map(ToString::to_string);
+            let mut ended_by = refused.or_else(|| drive.run().err().map(|error| error.to_string()));
             is_done.store(true, Ordering::Relaxed);
-            let mut ended_by = driven.err().map(|error| error.to_string());
-            if let Some(thread) = disturber
+            if let Ok(Some(thread)) = disturber
                 && let (_, Err(failure)) = thread.join().expect("faults do not panic")
             {
                 ended_by.get_or_insert_with(|| failure.to_string());

@@ -3,6 +3,7 @@
 use super::status::{Mark, Status, Told};
 use crate::exit::Failure;
 use crate::{out, say};
+use isolde_history::is_visible;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -171,7 +172,7 @@ impl State {
         // Names come from others; a terminal must not take them as commands.
         let clean: String = block
             .chars()
-            .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
+            .map(|letter| if is_visible(letter) || letter == '\n' { letter } else { '\u{fffd}' })
             .collect();
         // Lines that a terminal would break cannot be taken back by their number.
         let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(79);

@@ -28,5 +28,6 @@ mod support;
 mod unlogged;
 mod verify;
 mod watch;
+mod watch_attacked;
 mod watch_rounds;
 mod watch_troubles;

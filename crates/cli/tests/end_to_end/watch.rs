@@ -153,8 +153,12 @@ pub(crate) struct Listening {
 impl Listening {
     pub(crate) fn start(folder: &Folder, options: &str) -> Listening {
         let arguments = format!("watch --listen 0 --profile snapshot-isolation {options}");
-        let mut child = folder
-            .command(&arguments)
+        Listening::of(folder.command(&arguments))
+    }
+
+    /// The same by a command.
+    pub(crate) fn of(mut command: Command) -> Listening {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -378,7 +382,9 @@ fn a_full_memory_is_said_and_ends_nothing() {
     }
     let folder = Folder::with(&[("flood.jsonl", &trace)]);
     let run = folder.isolde("watch --from flood.jsonl --profile serializable --memory 1M");
-    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(run.status, 2, "{run:?}");
+    let first = run.stdout.lines().next().expect("a summary");
+    assert!(first.ends_with(" cells without room in the memory"), "{run:?}");
     assert!(run.stderr.contains("the memory is full: rows that were not seen before"), "{run:?}");
     assert!(run.stdout.contains("committed 30000 "), "{run:?}");
 }

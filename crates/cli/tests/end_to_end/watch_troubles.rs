@@ -288,17 +288,6 @@ fn a_client_that_dies_in_a_transaction_hides_nothing_of_the_others() {
     assert!(said.contains("a ended within a transaction"), "{said}");
 }
 
-#[test]
-fn what_came_after_something_unreadable_may_explain_anything() {
-    let (status, printed, said) = stale_after("nonsense\n");
-    assert_eq!(status, 0, "{said}");
-    assert!(said.contains("a was ended, and what it did since then is missing"), "{said}");
-    let counted = "  clients that were ended, what they did since is missing: 1\n";
-    assert!(printed.contains(counted), "{printed}");
-    let unchecked = "  reads not checked, events of a client were missing: 1\n";
-    assert!(printed.contains(unchecked), "{printed}");
-}
-
 /// That its transaction has no other end was counted, too, and so it had two.
 #[test]
 fn a_write_after_the_end_of_its_transaction_counts_once() {

@@ -2,6 +2,7 @@
 
 use super::{Hello, Kind, ROWS_MAX, Row, Scalar, Sink, Unit, VERSION};
 use crate::error::excerpt;
+use crate::value::is_visible;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -132,7 +133,7 @@ impl Reader {
 /// of it as fits on a line, and nothing that a terminal would take for a command.
 fn shown(complaint: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
-    let printable = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    let printable = |character| if is_visible(character) { character } else { '\u{fffd}' };
     let mut shown: String = complaint.chars().take(CHARACTERS_MAX).map(printable).collect();
     if complaint.chars().nth(CHARACTERS_MAX).is_some() {
         shown.push('…');
