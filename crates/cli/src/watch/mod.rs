@@ -59,6 +59,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tap::Tap;
 use voice::Voice;
+use window::Known;
 
 /// Options of `isolde watch`.
 #[derive(clap::Args, Clone)]
@@ -284,6 +285,7 @@ impl Watch<'_> {
         profile: &NamedProfile,
         clock: Clock,
         unwritten: Option<Content>,
+        is_unique: bool,
     ) -> Monitor {
         {
             let mut status = self.status.lock().expect("nobody else is there yet");
@@ -312,7 +314,8 @@ impl Watch<'_> {
         let reads = profile.profile.reads;
         let completing =
             self.arguments.complete.map(|level| Completing { level, unwritten, drift, reads });
-        Monitor::new(setting, clock, verifier, options, completing)
+        let known = Known { reads, unwritten, is_unique, drift };
+        Monitor::new(setting, clock, verifier, options, known, completing)
     }
 
     fn folder(&self) -> PathBuf {
@@ -418,7 +421,9 @@ impl Watch<'_> {
             Clock::Read(Box::new(move || log.now()))
         };
         let title = format!("{} {}, {}", database.name(), database.version(), claim.isolation);
-        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Absent));
+        let is_unique = !parameters.kind.has_repeated_values();
+        let unwritten = self.unwritten(Initial::Absent);
+        let monitor = self.monitor(title, &profile, clock, unwritten, is_unique);
         let driving = target::Driving {
             claim: &claim,
             workload: &workload,
@@ -438,9 +443,7 @@ impl Watch<'_> {
             Err(failure) => (Some(failure.to_string()), Some(failure)),
         };
         let ended_by = clean_up_after(database.as_mut(), ended_by);
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
+        failure.map_or(Ok(()), Err)?;
         if let Some(message) = &ended_by {
             say(&format!("isolde: watch: {message}"));
         }
@@ -465,7 +468,7 @@ impl Watch<'_> {
         say(&format!("isolde: watch: listening on {place}"));
         let clock = Clock::Elsewhere { slack: nanoseconds(self.slack()) };
         let title = format!("traces sent to {place}");
-        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown));
+        let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown), false);
         let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.interruption.stop, deadline, self.arguments.connections);
@@ -534,7 +537,7 @@ impl Watch<'_> {
             // A history says itself what its keys hold.
             file::Files::History(recorded) => (Some(recorded.unwritten), recorded.initial.clone()),
         };
-        let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten);
+        let mut monitor = self.monitor(names.join(", "), &profile, clock, unwritten, false);
         monitor.initial(initial);
         self.while_fed(monitor, || files.feed(&self.hub, &self.interruption.stop))?;
         Ok(self.outcome(false))

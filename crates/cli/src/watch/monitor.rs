@@ -8,7 +8,7 @@ use super::status::{COMPLETE_CHECKER, Kind, Mark, STORIES_MAX, Status, Told, mem
 use super::story::Story;
 use super::threads;
 use super::voice::Voice;
-use super::window::Window;
+use super::window::{Around, Known, Window};
 use isolde::Level;
 use isolde::online::{
     ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Name, Pipeline,
@@ -71,7 +71,7 @@ impl Setting {
 /// A history to be saved and judged.
 struct Part {
     mark: Mark,
-    history: History,
+    around: Around,
 }
 
 /// See the file's first line.
@@ -131,6 +131,7 @@ impl Monitor {
         clock: Clock,
         verifier: Verifier,
         options: PipelineOptions,
+        known: Known,
         completing: Option<Completing>,
     ) -> Monitor {
         let mut pipeline = Pipeline::new(options);
@@ -141,7 +142,7 @@ impl Monitor {
             origin: matches!(clock, Clock::Read(_)).then_some(0),
             clock,
             pipeline,
-            window: Window::new(verifier.profile().reads),
+            window: Window::new(known),
             verifier,
             opened: HashSet::new(),
             broken: Vec::new(),
@@ -171,6 +172,7 @@ impl Monitor {
         for cell in &cells {
             self.verifier.initial(*cell);
         }
+        self.window.initial(&cells);
         self.initial = cells;
     }
 
@@ -427,7 +429,7 @@ impl Monitor {
             reasons: argument,
         };
         self.tell(mark, story);
-        self.hand_over(Part { mark, history });
+        self.hand_over(Part { mark, around: Around { history, plain: None } });
     }
 
     fn tell(&mut self, mark: Mark, story: Story) {
@@ -483,8 +485,9 @@ impl Monitor {
             );
         }
         self.tell(mark, story);
-        match self.window.around(finding, &setting.hub) {
-            Ok(history) => self.hand_over(Part { mark, history }),
+        let is_blind = self.verifier.is_anything_missing();
+        match self.window.around(finding, &setting.hub, is_blind) {
+            Ok(around) => self.hand_over(Part { mark, around }),
             Err(error) => {
                 let text = format!("the history around it cannot be saved: {error}");
                 let _ = setting.voice.more(mark, "window", &text);
@@ -561,15 +564,15 @@ impl Monitor {
 fn judge(setting: &Setting, parts: Receiver<Part>) {
     // Checking would take every core from the clients.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    for Part { mark, history } in parts {
-        let saved = save(setting, mark, &history);
+    for Part { mark, around } in parts {
+        let saved = save(setting, mark, &around.history);
         let text = match &saved {
             Ok(path) => format!("the history around it is in {}", path.display()),
             Err(error) => format!("the history around it cannot be saved: {error}"),
         };
         let _ = setting.voice.more(mark, "window", &text);
         let text = match &pool {
-            Ok(pool) => pool.install(|| opinion(&history)).to_text(),
+            Ok(pool) => pool.install(|| opinion(&around)).to_text(),
             Err(error) => format!("no second opinion: {error}"),
         };
         let _ = setting.voice.more(mark, "opinion", &text);

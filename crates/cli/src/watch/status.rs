@@ -170,9 +170,11 @@ impl Status {
             _ => format!("{verified} of {seen} reads verified"),
         };
         if self.broken + self.malformed > 0 {
-            let ended = self.broken.max(self.malformed);
-            write!(text, "; NOT VERIFIED: what {ended} that were ended did since then")
-                .expect("a string grows");
+            let (ended, s) = match self.broken.max(self.malformed) {
+                1 => (1, ""),
+                ended => (ended, "s"),
+            };
+            write!(text, "; NOT VERIFIED: the rest of {ended} stream{s}").expect("a string grows");
         }
         if self.unseen > 0 {
             write!(text, "; NOT VERIFIED: {} cells without room in the memory", self.unseen)

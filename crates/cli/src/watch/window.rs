@@ -1,18 +1,20 @@
 //! The last events, and the part of them around a violation as a history.
 //!
-//! The part has everything that overlaps the transactions of the violation. What was read
-//! in it and written outside of it is what its keys hold initially; if a key had several such
-//! values, or is written in the part too, they are written by transactions of which no time
-//! is known. So the part violates nothing that the whole does not. What nobody is known to
-//! have written at all has no writer in the part either: else it would deny the violation.
+//! The part has everything that overlaps the transactions of the violation, as far as all of it
+//! is known. Nothing in it may say more than the whole does; [`drawn`] says how that is kept.
+
+mod before;
+mod drawn;
+#[cfg(test)]
+mod tests;
 
 use super::hub::Hub;
+use before::Before;
+use drawn::{Drawn, Outside};
 use isolde::online::{
-    Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Name, Reads, Time,
+    Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Reads, Time,
 };
-use isolde_history::{
-    DraftTxn, History, HistoryBuilder, OpKind, Outcome, ReadError, TxnTimes, Value,
-};
+use isolde_history::{History, ReadError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// Events that are kept.
@@ -23,11 +25,37 @@ const TXNS_MAX: usize = 1000;
 /// A client and the number of its transaction.
 pub(super) type TxnName = (u32, u64);
 
+/// What is known of a stream from the start.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// What reads of the database see.
+    pub(super) reads: Reads,
+    /// What items hold that nobody has written, if that is known.
+    pub(super) unwritten: Option<Content>,
+    /// Whether a value is written once to an item, if it is no deletion.
+    pub(super) is_unique: bool,
+    /// How far the clocks of clients may be apart.
+    pub(super) drift: Time,
+}
+
 /// The last events.
 pub(super) struct Window {
     batches: VecDeque<Batch>,
     events: usize,
-    reads: Reads,
+    known: Known,
+    /// What items held before everything, where that was told.
+    initial: HashMap<u32, Content>,
+    before: Before,
+    events_max: usize,
+    txns_max: usize,
+}
+
+/// The part around a violation.
+pub(super) struct Around {
+    pub(super) history: History,
+    /// As if items had held nothing before everything, unless that is known: what it violates
+    /// has plainer names there.
+    pub(super) plain: Option<History>,
 }
 
 /// What the events of one transaction say.
@@ -36,6 +64,8 @@ struct Txn {
     begin: Option<Interval>,
     operations: Vec<(Event, Vec<Cell>)>,
     end: Option<(EventKind, Interval)>,
+    /// Whether it did something after its end.
+    has_more: bool,
 }
 
 impl Txn {
@@ -75,12 +105,31 @@ impl Txn {
         let open = Interval { invoked: last.invoked, completed: NEVER };
         self.end.map_or(open, |(_, interval)| interval)
     }
+
+    fn cells(&self, of_writes: bool) -> impl Iterator<Item = &Cell> {
+        (self.operations.iter())
+            .filter(move |(event, _)| (event.kind == EventKind::Write) == of_writes)
+            .flat_map(|(_, cells)| cells)
+    }
 }
 
 impl Window {
-    /// Without events, of a database whose reads see this.
-    pub(super) fn new(reads: Reads) -> Window {
-        Window { batches: VecDeque::new(), events: 0, reads }
+    /// Without events.
+    pub(super) fn new(known: Known) -> Window {
+        Window {
+            batches: VecDeque::new(),
+            events: 0,
+            known,
+            initial: HashMap::new(),
+            before: Before::new(known.drift),
+            events_max: EVENTS_MAX,
+            txns_max: TXNS_MAX,
+        }
+    }
+
+    /// What items hold before everything.
+    pub(super) fn initial(&mut self, cells: &[Cell]) {
+        self.initial = cells.iter().map(|cell| (cell.item, cell.content)).collect();
     }
 
     /// Adds the latest events.
@@ -88,19 +137,43 @@ impl Window {
         if batch.events.is_empty() {
             return;
         }
+        if self.known.unwritten.is_none() {
+            self.before.look_for_first(batch);
+        }
         self.events += batch.events.len();
         self.batches.push_back(batch.clone());
-        while self.events > EVENTS_MAX
+        while self.events > self.events_max
             && self.batches.len() > 1
             && let Some(oldest) = self.batches.pop_front()
         {
             self.events -= oldest.events.len();
+            self.before.remember(&oldest);
         }
     }
 
-    /// The part around a violation.
-    pub(super) fn around(&self, finding: &Finding, hub: &Hub) -> Result<History, ReadError> {
-        let involved = involved(finding);
+    /// The part around a violation. If events are missing, anything may have been written.
+    pub(super) fn around(
+        &self,
+        finding: &Finding,
+        hub: &Hub,
+        is_blind: bool,
+    ) -> Result<Around, ReadError> {
+        let mut txns = self.txns();
+        let chosen = self.chosen(finding, &txns);
+        let others: BTreeMap<TxnName, Txn> =
+            txns.extract_if(.., |name, _| !chosen.contains(name)).collect();
+        let (before, initial) = (&self.before, &self.initial);
+        let drawn = |is_anything_before| {
+            let outside =
+                Outside { others: &others, before, initial, is_blind, is_anything_before };
+            Drawn::new(hub, self.known, outside).history(&txns)
+        };
+        let plain = self.known.unwritten.is_none().then(|| drawn(false)).transpose()?;
+        Ok(Around { history: drawn(true)?, plain })
+    }
+
+    /// All transactions of which something is kept.
+    fn txns(&self) -> BTreeMap<TxnName, Txn> {
         let mut txns: BTreeMap<TxnName, Txn> = BTreeMap::new();
         for batch in &self.batches {
             for event in &batch.events {
@@ -111,15 +184,23 @@ impl Window {
                     _ => {
                         let cells = batch.cells_of(event).iter();
                         let cells = cells.filter(|cell| cell.content.condition().is_none());
+                        txn.has_more |= txn.end.is_some();
                         txn.operations.push((*event, cells.copied().collect()));
                     }
                 }
             }
         }
+        txns
+    }
+
+    /// Those that are in the part, with all that they did.
+    fn chosen(&self, finding: &Finding, txns: &BTreeMap<TxnName, Txn>) -> BTreeSet<TxnName> {
+        let involved = involved(finding);
         let of_them = || involved.iter().filter_map(|name| txns.get(name));
         let from = of_them().map(Txn::first).min().unwrap_or(finding.offender.interval.invoked);
         let until = finding.offender.interval.completed.max(finding.offender.interval.invoked);
         let mut chosen: Vec<TxnName> = (txns.iter())
+            .filter(|(name, txn)| !self.before.is_cut(**name) && !txn.has_more)
             .filter(|(name, txn)| {
                 involved.contains(name) || (txn.first() <= until && txn.last() >= from)
             })
@@ -129,14 +210,8 @@ impl Window {
         chosen.sort_by_key(|name| {
             (!involved.contains(name), txns[name].first().saturating_sub(offended).saturating_abs())
         });
-        chosen.truncate(TXNS_MAX.max(involved.len()));
-        let chosen: BTreeSet<TxnName> = chosen.into_iter().collect();
-        txns.retain(|name, _| chosen.contains(name));
-        let unexplained = (finding.name == Name::UnexplainedRead)
-            .then_some(finding.offender.cell)
-            .flatten()
-            .map(|cell| (cell.item, cell.content));
-        Drawn { builder: HistoryBuilder::new(), hub, reads: self.reads, unexplained }.history(&txns)
+        chosen.truncate(self.txns_max.max(involved.len()));
+        chosen.into_iter().collect()
     }
 }
 
@@ -147,118 +222,6 @@ fn involved(finding: &Finding) -> HashSet<TxnName> {
     let writers = finding.candidates.iter().filter_map(|candidate| candidate.writer);
     let ends = finding.dependencies.iter().flat_map(|dependency| [dependency.from, dependency.to]);
     steps.chain(writers.chain(ends).map(|(client, txn)| (client.0, txn))).collect()
-}
-
-/// A history in the making.
-struct Drawn<'a> {
-    builder: HistoryBuilder,
-    hub: &'a Hub,
-    reads: Reads,
-    /// What nobody wrote, in the window or before it.
-    unexplained: Option<(u32, Content)>,
-}
-
-impl Drawn<'_> {
-    fn history(mut self, txns: &BTreeMap<TxnName, Txn>) -> Result<History, ReadError> {
-        self.before(txns);
-        for ((client, number), txn) in txns {
-            let name = self.hub.name(isolde::online::ClientId(*client));
-            let label = self.builder.values().text(&format!("{name} #{client}"));
-            let session = self.builder.session(label);
-            let draft = self.builder.begin(session);
-            self.txn(draft, *number, txn);
-        }
-        self.builder.remark(
-            "window",
-            "cut from a watch: what was written before is initial, or has no times".to_owned(),
-        );
-        self.builder.finish("window")
-    }
-
-    fn txn(&mut self, draft: DraftTxn, number: u64, txn: &Txn) {
-        let outcome = match txn.end {
-            Some((EventKind::Commit, _)) => Outcome::Committed,
-            Some((EventKind::Abort, _)) => Outcome::Aborted,
-            _ => Outcome::Unknown,
-        };
-        self.builder.outcome(draft, outcome);
-        let times = TxnTimes { begin: txn.begin(self.reads), commit: txn.commit() };
-        self.builder.times(draft, times);
-        let place = u32::try_from(number).unwrap_or(u32::MAX);
-        self.builder.position(place);
-        for (event, cells) in &txn.operations {
-            let kind = if event.kind == EventKind::Write { OpKind::Write } else { OpKind::Read };
-            for cell in cells.iter().filter(|cell| cell.content != Content::UNKNOWN) {
-                let (key, value) = self.cell(cell);
-                self.builder.op(kind, key, value);
-                self.builder.op_interval(event.interval);
-            }
-        }
-    }
-
-    fn cell(&mut self, cell: &Cell) -> (isolde_history::KeyId, Value) {
-        let name = item_name(self.hub, cell.item);
-        let key = match name.parse::<u64>() {
-            Ok(number) => self.builder.values().unsigned(number),
-            Err(_) => self.builder.values().text(&name),
-        };
-        let value = self.value(cell.content);
-        (self.builder.key(key), value)
-    }
-
-    fn value(&mut self, content: Content) -> Value {
-        match (content, content.as_integer()) {
-            (Content::ABSENT, _) => Value::NIL,
-            (_, Some(number)) => self.builder.values().int(number),
-            _ => {
-                let text = self.hub.catalogue().content_text(content);
-                self.builder.values().text(&text)
-            }
-        }
-    }
-
-    /// What was read and not written in the part was there before it.
-    fn before(&mut self, txns: &BTreeMap<TxnName, Txn>) {
-        let cells = |wanted: bool| {
-            let operations = txns.values().flat_map(|txn| &txn.operations);
-            operations
-                .filter(move |(event, _)| (event.kind == EventKind::Write) == wanted)
-                .flat_map(|(_, cells)| cells)
-                .filter(|cell| cell.content != Content::UNKNOWN)
-        };
-        let written: HashSet<(u32, Content)> =
-            cells(true).map(|cell| (cell.item, cell.content)).collect();
-        // Of an item that is written in the window, nobody knows whether what else is read
-        // of it came before that.
-        let changed: HashSet<u32> = written.iter().map(|name| name.0).collect();
-        let mut initial: HashMap<u32, Content> = HashMap::new();
-        let mut earlier: Vec<Cell> = Vec::new();
-        let mut seen: HashSet<(u32, Content)> = HashSet::new();
-        for cell in cells(false) {
-            let name = (cell.item, cell.content);
-            let is_told = cell.content == Content::ABSENT || written.contains(&name);
-            if is_told || self.unexplained == Some(name) || !seen.insert(name) {
-                continue;
-            }
-            let is_absent_too = cells(false)
-                .any(|other| other.item == cell.item && other.content == Content::ABSENT);
-            let is_changed = changed.contains(&cell.item);
-            if is_changed || is_absent_too || initial.contains_key(&cell.item) {
-                earlier.push(*cell);
-            } else {
-                initial.insert(cell.item, cell.content);
-                let (key, value) = self.cell(cell);
-                self.builder.initial(key, value);
-            }
-        }
-        for (place, cell) in earlier.iter().enumerate() {
-            let label = self.builder.values().text(&format!("before the window {}", place + 1));
-            let session = self.builder.session(label);
-            let _ = self.builder.begin(session);
-            let (key, value) = self.cell(cell);
-            self.builder.op(OpKind::Write, key, value);
-        }
-    }
 }
 
 /// How messages and files call an item: the key alone if there is one table of registers.

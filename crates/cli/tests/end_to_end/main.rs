@@ -29,5 +29,6 @@ mod unlogged;
 mod verify;
 mod watch;
 mod watch_attacked;
+mod watch_opinions;
 mod watch_rounds;
 mod watch_troubles;
