@@ -215,3 +215,13 @@ fn a_file_that_is_cut_while_it_is_read_ends_in_a_message_or_a_verdict() {
         assert_eq!(status.signal(), None, "cut after {milliseconds} ms");
     }
 }
+
+/// The lines to be pasted named an option.
+#[test]
+fn a_file_that_is_called_like_an_option_is_named_by_its_folder() {
+    let folder = Folder::with(&[("-rf.txt", FRACTURED)]);
+    let run = folder.isolde("check -- -rf.txt");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("\ngate: isolde check ./-rf.txt --level "), "{}", run.stdout);
+    assert!(run.stdout.contains("\nwhy: isolde explain ./-rf.txt"), "{}", run.stdout);
+}
