@@ -14,6 +14,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What is recorded, and where.
@@ -132,16 +133,28 @@ impl Recording<'_> {
         let is_done = AtomicBool::new(false);
         let live = Live::default();
         std::thread::scope(|scope| {
+            // Without a thread to tell it, nothing is told meanwhile.
             if !self.quiet {
-                scope.spawn(|| live.watch(&self.history, self.levels, &is_done));
+                let watch = || live.watch(&self.history, self.levels, &is_done);
+                let _ = Builder::new().spawn_scoped(scope, watch);
             }
-            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, &live, started));
-            let disturber = plan
-                .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
+            let tell = || self.tell_until(&is_done, drive.progress, &live, started);
+            let teller = Builder::new().spawn_scoped(scope, tell);
+            let disturb = |plan: FaultPlan| plan.carry_out(drive.database, drive.log, &is_done);
+            let disturber =
+                plan.map(|plan| Builder::new().spawn_scoped(scope, move || disturb(plan)));
             let driven = drive.run();
             is_done.store(true, Ordering::Relaxed);
-            teller.thread().unpark();
-            let disturbed = disturber.map(|thread| thread.join().expect("faults do not panic"));
+            if let Ok(teller) = teller {
+                teller.thread().unpark();
+            }
+            let disturbed = disturber.map(|thread| match thread {
+                Ok(thread) => thread.join().expect("faults do not panic"),
+                Err(error) => {
+                    let message = format!("no faults: cannot start a thread: {error}");
+                    (Vec::new(), Err(isolde_harness::Failure::Refused(message)))
+                }
+            });
             (driven, disturbed)
         })
     }
