@@ -24,6 +24,7 @@ mod run;
 mod run_schema;
 mod run_troubles;
 mod schema;
+mod serve;
 mod support;
 mod unlogged;
 mod verify;
