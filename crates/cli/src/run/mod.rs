@@ -16,13 +16,13 @@ use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::output::{self, OutputFormat};
 use crate::subject::{HISTORY_FILE, Opening};
-use crate::{check, input, limits, report, say, workload};
+use crate::{check, clean, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
+pub(crate) use isolde_harness::fresh_prefix as prefix;
 use isolde_harness::{Claim, Database, Extent, Isolation, Parameters, Workload};
 use outcome::Outcome;
-pub(crate) use record::prefix;
 use record::{Recorded, Recording};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         preset: preset.name,
         interruption,
     };
+    clean::tell_of_leftovers(database.as_ref());
     let folder = run.folder(parameters.seed)?;
     let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
     run.interruption.leaves([]);

@@ -8,14 +8,14 @@ use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, Extent, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload, clean_up_after, remains,
+    VersionCounts, Workload, clean_up_after, fresh_prefix, remains,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// What is recorded, and where.
 pub(super) struct Recording<'a> {
@@ -61,7 +61,7 @@ impl Recording<'_> {
         }
         let log = Log::create(&self.history)
             .map_err(|error| Failure::Write(self.history.display().to_string(), error.into()))?;
-        let needs = Needs { prefix: prefix(), requests };
+        let needs = Needs { prefix: fresh_prefix(), requests };
         let prepared = database.prepare(&needs);
         if let Err(failure) = prepared {
             // Something may exist already.
@@ -193,10 +193,4 @@ fn tell(counts: Counts, elapsed: Duration, found: &str, terminal: bool) {
     } else {
         say(&text);
     }
-}
-
-/// What the names of our tables begin with, different for each run.
-pub(crate) fn prefix() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("isolde_{:x}_{:x}_", now.as_nanos() & 0xff_ffff_ffff, std::process::id())
 }

@@ -3,6 +3,8 @@
 mod browser;
 mod bundle;
 mod check;
+#[cfg(unix)]
+mod clean;
 mod elle;
 mod explain;
 mod given_orders;
