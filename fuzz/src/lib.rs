@@ -3,20 +3,42 @@
 //! Any bytes are an error with a place or a history. A history can be indexed, checked
 //! and written, and what is written can be read again. Whatever panics, hangs or takes
 //! more memory than allowed on the way is a finding.
+//!
+//! What other targets do stands in the other files. Those without a limit of their own are run by
+//! `crates/cli/tests/fuzz`, too.
 
+#[path = "../../crates/cli/src/archive.rs"]
+#[allow(dead_code, reason = "of the command line too")]
+mod archive;
+mod bundle;
 mod certificate;
+mod elle;
+mod explanation;
 mod folder;
+#[path = "../../crates/cli/src/http.rs"]
+#[allow(dead_code, reason = "of the command line too")]
+mod http;
+mod predicate;
+mod report;
+mod request;
 mod seal;
+mod structured;
 mod trace;
 
+pub use bundle::opened;
 pub use certificate::verify;
-pub use trace::watch;
+pub use elle::asked;
+pub use explanation::explained;
 use folder::Parts;
 use isolde::{Limits, check, decided_levels};
 use isolde_history::format::{self, FORMATS, Format, Input, ReadOptions, Writer};
 use isolde_history::{History, Index, Place, ReadError, Source};
+pub use predicate::evaluated;
+pub use report::reported;
+pub use request::requested;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+pub use trace::watch;
 
 /// Far more than inputs of fuzzers need, far less than what kills the process.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -45,13 +67,12 @@ pub fn detect(bytes: &[u8]) {
     }
 }
 
-const OPTIONS: ReadOptions =
-    ReadOptions {
-        memory_max: Some(MEMORY_BYTES_MAX),
-        is_memory_full: None,
-        initial: None,
-        complete_log: false,
-    };
+const OPTIONS: ReadOptions = ReadOptions {
+    memory_max: Some(MEMORY_BYTES_MAX),
+    is_memory_full: None,
+    initial: None,
+    complete_log: false,
+};
 
 /// The fuzzer counts what code an input reaches; other threads would blur it.
 fn use_one_thread() {
@@ -81,8 +102,7 @@ fn use_history(format: &Format, history: &History, choice: usize) {
     let index = Index::new(history);
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= STOP_AFTER;
-    let limits =
-        Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX), ..Limits::NONE };
+    let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_BYTES_MAX), ..Limits::NONE };
     check(history, &index, &decided_levels(), &limits);
 
     native_round_trip(history);

@@ -7,14 +7,14 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
+use tar::{Archive, Builder, Header};
 
-const BLOCK: usize = 512;
-const NAME_MAX: usize = 100;
-/// Where `ustar` stands in a header.
-const MAGIC_AT: usize = 257;
-const SUM_AT: std::ops::Range<usize> = 148..156;
-const SIZE_AT: std::ops::Range<usize> = 124..136;
-const TYPE_AT: usize = 156;
+const BLOCK: u64 = 512;
+/// What is behind the last file: empty blocks, as many as other programs like to write.
+const END: u64 = 64 * BLOCK;
+/// Archives of ours have seven files. Millions of empty ones would take memory that no header
+/// tells of.
+const FILES_MAX: usize = 100;
 
 /// One file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,48 +26,33 @@ pub(crate) struct Entry {
 /// Why an archive cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// It ends too early, or its compression does not add up.
-    CutOff,
-    /// Something in it is not as an archive of ours has it.
-    Foreign(&'static str),
+    /// It ends too early, or its compression or a header does not add up.
+    Broken,
+    /// It has something else than plain files.
+    NotPlain,
+    /// It has more files than any of ours.
+    TooMany,
     /// It holds more than may be read.
     TooLarge,
 }
 
-/// Writes an archive. The same entries give the same bytes: there are no times in it.
-pub(crate) fn write(entries: &[Entry], out: &mut dyn Write) -> io::Result<()> {
-    let mut out = GzEncoder::new(out, Compression::default());
-    for entry in entries {
-        out.write_all(&header(entry))?;
-        out.write_all(&entry.content)?;
-        let rest = entry.content.len() % BLOCK;
-        if rest > 0 {
-            out.write_all(&vec![0; BLOCK - rest])?;
-        }
+impl From<io::Error> for Damage {
+    fn from(_: io::Error) -> Damage {
+        Damage::Broken
     }
-    out.write_all(&[0; 2 * BLOCK])?;
-    out.finish()?;
-    Ok(())
 }
 
-fn header(entry: &Entry) -> [u8; BLOCK] {
-    assert!(entry.name.len() < NAME_MAX, "names of entries are ours and short");
-    let mut block = [0; BLOCK];
-    block[..entry.name.len()].copy_from_slice(entry.name.as_bytes());
-    let mut put =
-        |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
-    put(100, "0000644");
-    put(108, "0000000");
-    put(116, "0000000");
-    put(SIZE_AT.start, &format!("{:011o}", entry.content.len()));
-    put(136, "00000000000");
-    put(SUM_AT.start, "        ");
-    put(TYPE_AT, "0");
-    put(MAGIC_AT, "ustar");
-    put(263, "00");
-    let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
-    block[SUM_AT.start..SUM_AT.start + 7].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-    block
+/// Writes an archive. The same entries give the same bytes: there are no times in it.
+pub(crate) fn write(entries: &[Entry], out: &mut dyn Write) -> io::Result<()> {
+    let mut archive = Builder::new(GzEncoder::new(out, Compression::default()));
+    for entry in entries {
+        let mut header = Header::new_ustar();
+        header.set_size(entry.content.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, &entry.name, entry.content.as_slice())?;
+    }
+    archive.into_inner()?.finish()?;
+    Ok(())
 }
 
 /// What a file may be, by its first bytes.
@@ -86,75 +71,53 @@ pub(crate) enum Start {
 
 /// What a file that begins with these bytes may be.
 pub(crate) fn start(bytes: &[u8]) -> Start {
-    let is_header = |block: &[u8]| block.get(MAGIC_AT..MAGIC_AT + 5) == Some(b"ustar");
-    if is_header(bytes) {
-        return Start::Uncompressed(name_of(bytes));
+    if let Some(name) = name_of_first(bytes) {
+        return Start::Uncompressed(name);
     }
     let mut block = Vec::new();
     // What is cut off has a beginning all the same.
-    let end = GzDecoder::new(bytes).take(BLOCK as u64).read_to_end(&mut block);
-    match end {
-        _ if is_header(&block) => Start::Archive(name_of(&block)),
-        Err(_) if bytes.starts_with(&[0x1f, 0x8b]) => Start::CutOff(block),
+    let end = GzDecoder::new(bytes).take(BLOCK).read_to_end(&mut block);
+    match (name_of_first(&block), end) {
+        (Some(name), _) => Start::Archive(name),
+        (None, Err(_)) if bytes.starts_with(&[0x1f, 0x8b]) => Start::CutOff(block),
         _ => Start::Other,
     }
 }
 
+/// The name in the header that stands here, if one does.
+fn name_of_first(bytes: &[u8]) -> Option<String> {
+    let header = Header::from_byte_slice(bytes.get(..BLOCK as usize)?);
+    let is_header = header.as_ustar().is_some() || header.as_gnu().is_some();
+    is_header.then(|| String::from_utf8_lossy(&header.path_bytes()).into_owned())
+}
+
 /// Reads all files of an archive, of at most so many bytes together.
 pub(crate) fn read(archive: impl Read, bytes_max: usize) -> Result<Vec<Entry>, Damage> {
-    let mut input = GzDecoder::new(archive);
-    let mut entries = Vec::new();
-    let mut left = bytes_max;
-    loop {
-        let mut block = [0; BLOCK];
-        input.read_exact(&mut block).map_err(|_| Damage::CutOff)?;
-        if block.iter().all(|&byte| byte == 0) {
-            // The second empty block, then the check sum of the compression.
-            io::copy(&mut input.take(BLOCK as u64 * 64), &mut io::sink())
-                .map_err(|_| Damage::CutOff)?;
-            return Ok(entries);
+    let mut archive = Archive::new(GzDecoder::new(archive));
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut left = bytes_max as u64;
+    // Raw: names that are files of their own, and tables of such, are no plain files.
+    for entry in archive.entries()?.raw(true) {
+        let mut entry = entry?;
+        if !entry.header().entry_type().is_file() {
+            return Err(Damage::NotPlain);
         }
-        let size = size_of_entry(&block)?;
-        if size > left {
-            return Err(Damage::TooLarge);
+        if entries.len() == FILES_MAX {
+            return Err(Damage::TooMany);
         }
-        left -= size;
+        left = left.checked_sub(entry.size()).ok_or(Damage::TooLarge)?;
         // Bounded by what is there, not by what the header says.
         let mut content = Vec::new();
-        let padded = size.div_ceil(BLOCK) * BLOCK;
-        (&mut input).take(padded as u64).read_to_end(&mut content).map_err(|_| Damage::CutOff)?;
-        if content.len() != padded {
-            return Err(Damage::CutOff);
+        entry.read_to_end(&mut content)?;
+        if content.len() as u64 != entry.size() {
+            return Err(Damage::Broken);
         }
-        content.truncate(size);
-        entries.push(Entry { name: name_of(&block), content });
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        entries.push(Entry { name, content });
     }
-}
-
-fn name_of(block: &[u8]) -> String {
-    let name = &block[..NAME_MAX];
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_MAX);
-    String::from_utf8_lossy(&name[..end]).into_owned()
-}
-
-fn size_of_entry(block: &[u8; BLOCK]) -> Result<usize, Damage> {
-    if &block[MAGIC_AT..MAGIC_AT + 5] != b"ustar" {
-        return Err(Damage::Foreign("it is no archive of plain files"));
-    }
-    if !matches!(block[TYPE_AT], b'0' | 0) {
-        return Err(Damage::Foreign("it has more than plain files"));
-    }
-    let number = |field: &[u8]| {
-        let text = std::str::from_utf8(field).ok()?;
-        usize::from_str_radix(text.trim_matches(['\0', ' ']), 8).ok()
-    };
-    let sum: usize = (block.iter().enumerate())
-        .map(|(place, &byte)| usize::from(if SUM_AT.contains(&place) { b' ' } else { byte }))
-        .sum();
-    if number(&block[SUM_AT]) != Some(sum) {
-        return Err(Damage::Foreign("a header of it is damaged"));
-    }
-    number(&block[SIZE_AT]).ok_or(Damage::Foreign("a header of it is damaged"))
+    // The check sum of the compression is behind the empty blocks.
+    io::copy(&mut archive.into_inner().take(END), &mut io::sink())?;
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -184,32 +147,50 @@ mod tests {
     fn an_archive_cut_anywhere_says_so() {
         let bytes = written(&[entry("a", b"hello"), entry("b", &[1; 700])]);
         for end in 0..bytes.len() {
-            assert_eq!(read(&bytes[..end], 10_000), Err(Damage::CutOff), "{end}");
+            assert_eq!(read(&bytes[..end], 10_000), Err(Damage::Broken), "{end}");
             let start = start(&bytes[..end]);
             let is_known = matches!(start, Start::Archive(_) | Start::CutOff(_));
             assert!(is_known || end < 2, "{end}: {start:?}");
         }
     }
 
+    /// An archive of this one header, with a check sum made before or after it was changed.
+    fn with_header(is_sum_right: bool, change: impl FnOnce(&mut Header)) -> (Vec<u8>, Header) {
+        let mut header = Header::new_ustar();
+        header.set_path("a").expect("a short name");
+        header.set_size(0);
+        header.set_cksum();
+        change(&mut header);
+        if is_sum_right {
+            header.set_cksum();
+        }
+        let mut out = GzEncoder::new(Vec::new(), Compression::default());
+        out.write_all(header.as_bytes()).expect("memory");
+        (out.finish().expect("memory"), header)
+    }
+
     #[test]
     fn what_is_no_plain_file_is_refused() {
-        let mut out = GzEncoder::new(Vec::new(), Compression::default());
-        let mut block = header(&entry("link", b""));
-        block[TYPE_AT] = b'2';
-        out.write_all(&block).expect("memory");
-        let bytes = out.finish().expect("memory");
-        assert_eq!(read(&*bytes, 10), Err(Damage::Foreign("it has more than plain files")));
+        for kind in [b'2', b'L', b'x', b'g', b'S'] {
+            let (bytes, _) = with_header(true, |it| it.set_entry_type(tar::EntryType::new(kind)));
+            assert_eq!(read(&*bytes, 10), Err(Damage::NotPlain), "{}", char::from(kind));
+        }
+        let (_, header) = with_header(true, |_| {});
         assert_eq!(start(b"A: w(x,1)"), Start::Other);
-        assert_eq!(start(&header(&entry("a", b""))), Start::Uncompressed("a".into()));
+        assert_eq!(start(header.as_bytes()), Start::Uncompressed("a".into()));
     }
 
     #[test]
     fn damaged_headers_are_noticed() {
-        let mut out = GzEncoder::new(Vec::new(), Compression::default());
-        let mut block = header(&entry("a", b""));
-        block[0] = b'b';
-        out.write_all(&block).expect("memory");
-        let bytes = out.finish().expect("memory");
-        assert_eq!(read(&*bytes, 10), Err(Damage::Foreign("a header of it is damaged")));
+        let (bytes, _) = with_header(false, |header| header.as_mut_bytes()[0] = b'b');
+        assert_eq!(read(&*bytes, 10), Err(Damage::Broken));
+    }
+
+    /// 11 MB of them took 860 MB of an allowed 300.
+    #[test]
+    fn empty_files_are_counted_too() {
+        let many = |count| written(&vec![entry("a", b""); count]);
+        assert_eq!(read(&*many(FILES_MAX), 0).map(|entries| entries.len()), Ok(FILES_MAX));
+        assert_eq!(read(&*many(FILES_MAX + 1), 0), Err(Damage::TooMany));
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     refuse_forms_of_one(arguments)?;
     refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     let mut worst = Status::Satisfied;
     let mut rendered: Vec<Vec<Rendered>> = arguments.forms().map(|_| Vec::new()).collect();
     for file in &arguments.files {
@@ -507,7 +507,7 @@ fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
     }
     let levels: Vec<String> =
         arguments.levels.iter().map(|level| format!(" --level {level}")).collect();
-    let file = for_a_shell(&file.display().to_string());
+    let file = file_for_a_shell(file);
     format!("{text}why: isolde explain {file}{}{asked}\n", levels.concat())
 }
 
@@ -528,8 +528,16 @@ fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
     }
     let levels: Vec<String> =
         report.strongest.iter().map(|level| format!("--level {level}")).collect();
-    let file = for_a_shell(&file.display().to_string());
+    let file = file_for_a_shell(file);
     Some(format!("isolde check {file} {}{asked}", levels.join(" ")))
+}
+
+/// The same for a file. One that begins like an option is named by its folder; a dash alone is
+/// standard input.
+fn file_for_a_shell(file: &Path) -> String {
+    let name = file.display().to_string();
+    let is_like_option = name.len() > 1 && name.starts_with('-');
+    for_a_shell(&if is_like_option { format!("./{name}") } else { name })
 }
 
 /// A word that a shell takes as it is, with nothing in it that a terminal obeys.

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply();
+    arguments.resources.apply()?;
     let Some(to) = target(arguments.to.as_deref(), arguments.output.as_deref())? else {
         let message = "convert: expected --to FORMAT, or an --output that ends in .isolde; see \
                        `isolde formats`";

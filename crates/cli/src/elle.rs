@@ -7,7 +7,7 @@
 //! anomalies; every other workload has one question of its own.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, out, say};
+use crate::{input, limits, out, output, say};
 use clap::ValueEnum;
 use isolde::elle::{
     ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // What cannot be asked is refused before anything is read.
     asked(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     let mut worst = Status::Satisfied;
     for file in &arguments.files {
         match one(file, arguments) {
@@ -380,8 +380,8 @@ fn write_explanations(
         let path = folder.join(format!("{anomaly}.txt"));
         let text = texts.join("\n\n") + "\n";
         std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&path, text))
             .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?;
+        output::write_whole(&path, |out| out.write_all(text.as_bytes()))?;
     }
     Ok(())
 }

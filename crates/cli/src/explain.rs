@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let start = Instant::now();
     let options = arguments.clone();

@@ -56,6 +56,7 @@ enum Noted {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    limits::start_threads(None)?;
     let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
     let parameters = arguments.parameters();
     let history = generate(&parameters).map_err(|error| Failure::Usage(format!("gen: {error}")))?;

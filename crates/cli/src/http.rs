@@ -34,14 +34,22 @@ impl Answer {
     }
 }
 
-/// The names under which a browser may know this server.
+/// The names under which a browser on this machine may know this server, beside its address.
 pub(crate) fn hosts(address: SocketAddr) -> Vec<String> {
     let port = address.port();
-    let mut hosts = vec![address.to_string()];
+    let mut hosts = Vec::new();
     if address.ip().is_loopback() || address.ip().is_unspecified() {
         hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
     }
     hosts
+}
+
+/// Whether a browser names the address that it is connected to, which no name of somebody else
+/// stands for. Browsers leave out the port 80.
+fn is_address(host: &str, local: SocketAddr) -> bool {
+    let local = SocketAddr::new(local.ip().to_canonical(), local.port());
+    let with_port = if local.port() == 80 { format!("{host}:80") } else { host.to_owned() };
+    [host, with_port.as_str()].iter().any(|host| host.parse() == Ok(local))
 }
 
 /// Connections that have not asked for anything yet. They cost no thread, so that any number of
@@ -108,9 +116,11 @@ pub(crate) fn serve_one(
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
+    let local = stream.local_addr()?;
     let (answer, has_body) = match request(&mut BufReader::new(stream.take(REQUEST_BYTES_MAX)))? {
-        Some(request) if !hosts.contains(&request.host) => {
-            (Answer::refusal("403 Forbidden", "this server has another name"), true)
+        Some(request) if !hosts.contains(&request.host) && !is_address(&request.host, local) => {
+            let message = format!("this server is known by its address alone, http://{local}/");
+            (Answer::refusal("403 Forbidden", &message), true)
         }
         Some(Request { method, .. }) if method != "GET" && method != "HEAD" => {
             (Answer::refusal("405 Method Not Allowed", "only GET is answered"), true)
@@ -135,15 +145,16 @@ pub(crate) fn serve_one(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+pub(crate) struct Request {
     method: String,
     /// `None` if it cannot be decoded.
     path: Option<String>,
     host: String,
 }
 
-/// The first line and the host; nothing if it is no request.
-fn request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
+/// The first line and the host; nothing if it is no request. One with two hosts is none: who
+/// stands between might have looked at the other [RFC 9112 §3.2].
+pub(crate) fn request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
     let mut first = String::new();
     input.read_line(&mut first)?;
     let mut words = first.split_whitespace();
@@ -151,7 +162,8 @@ fn request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
         return Ok(None);
     };
     let path = path.split(['?', '#']).next().unwrap_or("/");
-    let mut found = Request { method: method.to_owned(), path: decoded(path), host: String::new() };
+    let (method, path) = (method.to_owned(), decoded(path));
+    let mut host = None;
     loop {
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -159,18 +171,19 @@ fn request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
         }
         let line = line.trim_end();
         if line.is_empty() {
-            return Ok(Some(found));
+            return Ok(Some(Request { method, path, host: host.unwrap_or_default() }));
         }
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("host")
+            && host.replace(value.trim().to_owned()).is_some()
         {
-            value.trim().clone_into(&mut found.host);
+            return Ok(None);
         }
     }
 }
 
 /// A path with its `%` escapes resolved.
-fn decoded(path: &str) -> Option<String> {
+pub(crate) fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -214,8 +227,24 @@ mod tests {
             host: "localhost:1".into(),
         };
         assert_eq!(found, Some(expected));
-        for wrong in ["", "GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n"] {
+        let hosts = "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n";
+        for wrong in ["", "GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n", hosts] {
             assert_eq!(request(&mut wrong.as_bytes()).expect("memory"), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_address_of_the_connection_is_a_name_of_the_server() {
+        for (host, local) in [
+            ("10.1.2.3:7415", "10.1.2.3:7415"),
+            ("10.1.2.3:7415", "[::ffff:10.1.2.3]:7415"),
+            ("[fe80::1]:7415", "[fe80::1]:7415"),
+            ("10.1.2.3", "10.1.2.3:80"),
+        ] {
+            assert!(is_address(host, local.parse().expect("an address")), "{host}");
+        }
+        for host in ["10.1.2.3", "10.1.2.3:80", "10.1.2.4:7415", "evil.example:7415", ""] {
+            assert!(!is_address(host, "10.1.2.3:7415".parse().expect("an address")), "{host}");
         }
     }
 

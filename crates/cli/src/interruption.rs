@@ -1,9 +1,10 @@
-//! What Ctrl-C does: the first ends the work, the second the program, at once.
+//! What Ctrl-C does: the first ends the work, the second the program, at once. So does a terminal
+//! that is closed, unless `nohup` says that nothing should.
 
 use crate::exit::Failure;
 use crate::say;
 use isolde_harness::{Address, Database};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,9 +31,13 @@ const GIVING_UP: Duration = Duration::from_secs(5);
 impl Interruption {
     /// Waits for signals from now on, for the command of this name.
     pub(crate) fn of(command: &'static str) -> Result<Interruption, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::Usage(format!("{command}: cannot wait for signals: {error}"))
+        };
         let came = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&came))?;
+        let hang_up = (!ignores(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+            signal_hook::flag::register(signal, Arc::clone(&came)).map_err(failed)?;
         }
         let (stop, left) = (Arc::default(), Arc::default());
         let interruption =
@@ -93,6 +98,14 @@ impl Interruption {
 
 fn no_thread(command: &str, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{command}: the system refuses another thread: {error}"))
+}
+
+/// Whether this program was started with a signal ignored, as far as the system tells.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.unwrap_or(0) >> (signal - 1) & 1 == 1
 }
 
 /// Takes one signal after another. A handler could not say anything, a thread can.

@@ -99,6 +99,7 @@ impl Clock {
 pub(crate) enum Reached {
     Time,
     Memory,
+    Threads,
 }
 
 impl Reached {
@@ -106,6 +107,7 @@ impl Reached {
         match self {
             Reached::Time => "the time limit was reached",
             Reached::Memory => "the memory limit was reached",
+            Reached::Threads => "the system allows no more threads",
         }
     }
 
@@ -141,7 +143,7 @@ pub(crate) fn within<T: Send + 'static>(
         // The receiver is gone only if a limit was reached.
         let _ = sender.send(work());
     });
-    let worker = worker.expect("a process may have a second thread");
+    let Ok(worker) = worker else { return Err(Reached::Threads) };
     let left = || deadline.map(|at| (at + GRACE).saturating_duration_since(Instant::now()));
     loop {
         match receiver.recv_timeout(left().map_or(LOOK, |left| left.min(LOOK))) {
@@ -166,8 +168,8 @@ pub(crate) fn within<T: Send + 'static>(
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Resources {
-    /// Use no more memory than this, such as 4G or 500M, beside the program and files that are
-    /// mapped [default: what is available]
+    /// Use no more memory than this, such as 4G or 500M, beside the program [default: what
+    /// is available]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
@@ -177,14 +179,11 @@ pub(crate) struct Resources {
 
 impl Resources {
     /// Sets up the worker threads and the limit of memory; once per process.
-    pub(crate) fn apply(&self) {
+    pub(crate) fn apply(&self) -> Result<(), Failure> {
         if let Some(bytes) = self.memory_max() {
             heap::limit(bytes);
         }
-        if let Some(threads) = self.threads {
-            // Fails only if the pool exists already, and then it is as wished.
-            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
-        }
+        start_threads(self.threads)
     }
 
     /// The memory limit: as given, or nine tenths of what the machine has to spare,
@@ -192,6 +191,15 @@ impl Resources {
     pub(crate) fn memory_max(&self) -> Option<usize> {
         self.memory.or_else(|| available_memory().map(|bytes| bytes / 10 * 9))
     }
+}
+
+/// Starts the worker threads, as many as there are cores if not given; once per process. Here and
+/// not when they are first needed: then it could not be said that there are none.
+pub(crate) fn start_threads(count: Option<usize>) -> Result<(), Failure> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0));
+    pool.build_global().map_err(|error| {
+        Failure::Usage(format!("cannot start threads: {error}; ask for fewer with --threads 1"))
+    })
 }
 
 fn available_memory() -> Option<usize> {

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let Some(file) = &arguments.file else { return list_rules() };
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), file)?;
     let (path, options) = (file.clone(), arguments.clone());
     let deadline = arguments.limits.deadline(Instant::now());

@@ -7,6 +7,7 @@ mod archive;
 mod beside;
 mod bundle;
 mod check;
+mod clean;
 mod convert;
 mod elle;
 mod exit;
@@ -69,6 +70,8 @@ enum Command {
     Matrix(matrix::Arguments),
     /// Ask a database for the order of versions of a history that was recorded before
     Recover(recover::Arguments),
+    /// List what killed runs have left in a database, and remove it
+    Clean(clean::Arguments),
     /// Decide the isolation levels of recorded histories
     Check(check::Arguments),
     /// Tell why levels are violated, as arguments with everything they follow from
@@ -104,6 +107,7 @@ isolde tells which isolation levels a database really gave its clients.
   isolde watch                        drive it and verify it while it runs
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
+  isolde clean URL                    remove what killed runs have left in a database
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde explain FILE                 why levels are violated, step by step
@@ -147,6 +151,7 @@ fn main() -> ExitCode {
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
+        Some(Command::Clean(arguments)) => clean::run(&arguments),
         Some(Command::Watch(arguments)) => watch::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Report(arguments)) => report::run(&arguments),

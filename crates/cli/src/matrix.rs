@@ -6,7 +6,7 @@
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::prefix;
-use crate::{check, out, say};
+use crate::{check, limits, out, say};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::{DEFAULT_TARGET, TemporaryFolder};
@@ -75,6 +75,7 @@ fn usage(message: &str) -> Failure {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
+    limits::start_threads(None)?;
     let interruption = Interruption::of("matrix")?;
     let mut database = interruption.opened(&address)?;
     let claims = claims(database.as_ref(), &arguments.isolation)?;

@@ -28,8 +28,7 @@ pub(crate) fn write(
     match path {
         None if format == OutputFormat::Text => out(&terminal::dressed(&text)),
         None => out(&text),
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::Write(path.display().to_string(), error.into())),
+        Some(path) => write_whole(path, |out| out.write_all(text.as_bytes())),
     }
 }
 
@@ -58,7 +57,13 @@ pub(crate) fn filled_whole<T, E: From<io::Error>>(
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let moved = || {
-        let written = filled(File::create(&partial)?, write)?;
+        // What a killed program left of its own is in the way, and so is a link, which would
+        // lead the result elsewhere. A new file is neither.
+        match std::fs::remove_file(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let written = filled(File::create_new(&partial)?, write)?;
         if let Some(there) = there {
             std::fs::set_permissions(&partial, there.permissions())?;
         }
@@ -111,6 +116,25 @@ mod tests {
         assert_eq!(std::fs::read(&file).expect("it is there"), b"after");
         let mode = std::fs::metadata(&file).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        std::fs::remove_dir_all(&folder).expect("our folder");
+    }
+
+    /// The victim was overwritten, and the result became a link to it.
+    #[test]
+    fn what_stands_where_the_unfinished_result_goes_is_replaced_and_not_followed() {
+        let folder = std::env::temp_dir().join(format!("isolde-partial-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a new folder");
+        let (file, partial) = (folder.join("file"), folder.join("file.partial"));
+        let victim = folder.join("victim");
+        std::fs::write(&victim, "precious").expect("a file");
+        symlink(&victim, &partial).expect("a link");
+        assert!(write_whole(&file, |out| out.write_all(b"result")).is_ok());
+        assert_eq!(std::fs::read(&victim).expect("it is there"), b"precious");
+        assert!(std::fs::symlink_metadata(&file).expect("it is there").is_file());
+        std::fs::write(&partial, "left by a killed program").expect("a file");
+        assert!(write_whole(&file, |out| out.write_all(b"again")).is_ok());
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"again");
+        assert!(!partial.exists());
         std::fs::remove_dir_all(&folder).expect("our folder");
     }
 

@@ -46,7 +46,7 @@ fn usage(message: &str) -> Failure {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply();
+    arguments.resources.apply()?;
     let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
     let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {

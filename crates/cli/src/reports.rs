@@ -166,13 +166,10 @@ impl Wanted {
 
 fn write_files(files: &[(String, String)], directory: Option<&Path>) -> Result<(), Failure> {
     let directory = directory.unwrap_or(Path::new("."));
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::Write(path.display().to_string(), error.into())
-    };
-    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    std::fs::create_dir_all(directory)
+        .map_err(|error| Failure::Write(directory.display().to_string(), error.into()))?;
     for (name, content) in files {
-        let path = directory.join(name);
-        std::fs::write(&path, content).map_err(|error| failed(&path, error))?;
+        output::write_whole(&directory.join(name), |out| out.write_all(content.as_bytes()))?;
     }
     Ok(())
 }

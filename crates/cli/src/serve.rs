@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if !arguments.folder.is_dir() {
         return Err(Failure::Usage(format!("serve: expected a folder of runs, found no {folder}")));
     }
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     let stop = Interruption::of("serve")?.stop;
     let failed = |error: std::io::Error| {
         Failure::Usage(format!("serve: cannot listen on {}: {error}", arguments.listen))
@@ -70,11 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
             for stream in asking {
                 busy.fetch_add(1, Ordering::Relaxed);
                 let (busy, hosts) = (&busy, &hosts);
-                scope.spawn(move || {
+                let answer = move || {
                     // A browser that went away wants no answer.
                     let _ = answer(&stream, hosts, arguments);
                     busy.fetch_sub(1, Ordering::Relaxed);
-                });
+                };
+                // Without a thread, the connection is closed.
+                if std::thread::Builder::new().spawn_scoped(scope, answer).is_err() {
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         }
     });
@@ -133,8 +137,8 @@ fn runs(folder: &Path) -> Vec<(String, PathBuf)> {
             if !path.canonicalize().ok()?.starts_with(&served) {
                 return None;
             }
-            let ended = path.join(RUN_FILE).metadata().ok()?.modified().ok()?;
-            Some((ended, name, path))
+            let file = path.join(RUN_FILE).metadata().ok().filter(std::fs::Metadata::is_file)?;
+            Some((file.modified().ok()?, name, path))
         })
         .take(RUNS_MAX)
         .collect();

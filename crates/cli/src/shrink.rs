@@ -46,7 +46,7 @@ enum Shrunk {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     let name = input::name(&arguments.file);
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let start = Instant::now();
@@ -60,8 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Shrunk::Smaller(text) => {
             match &arguments.output {
                 None => out(&text)?,
-                Some(path) => std::fs::write(path, text)
-                    .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
+                Some(path) => output::write_whole(path, |out| out.write_all(text.as_bytes()))?,
             }
             Ok(Status::Violated)
         }

@@ -1,14 +1,14 @@
 //! What a page or a bundle is about: a run, a history, a report, or a bundle of them.
 
 use crate::exit::Failure;
-use crate::{archive, beside, check, input, limits};
+use crate::{archive, beside, check, heap, input, limits};
 use isolde::{Check, Limits, Options, applicable_levels, counterexamples};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
 use isolde_report::{Findings, Report, refuse_other_schema};
 use serde_json::Value;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -84,9 +84,9 @@ impl Opening<'_> {
                            history by itself, or name it instead of the report";
             return Err(wrong(message.to_owned()));
         }
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let json: Value = serde_json::from_slice(&text).map_err(|error| {
-            wrong(format!("the report is cut off or damaged; check the history again ({error})"))
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        let json = json_in(&name, file, |error| {
+            format!("the report is cut off or damaged; check the history again ({error})")
         })?;
         self.of_verdicts(path, json)
     }
@@ -269,10 +269,11 @@ impl Bundle {
         let read = archive::read(file, memory_max.unwrap_or(usize::MAX));
         let entries = read.map_err(|damage| {
             wrong(match damage {
-                archive::Damage::CutOff => CUT_OFF.into(),
-                archive::Damage::Foreign(what) => {
-                    format!("expected a bundle of isolde, but {what}")
+                archive::Damage::Broken => CUT_OFF.into(),
+                archive::Damage::NotPlain => {
+                    "expected plain files in the bundle, found more".into()
                 }
+                archive::Damage::TooMany => "expected a bundle of few files, found many".into(),
                 archive::Damage::TooLarge => "the bundle needs more memory than allowed".into(),
             })
         })?;
@@ -298,7 +299,7 @@ impl Bundle {
     fn json(&self, wanted: &str) -> Result<Value, Failure> {
         let missing = || self.wrong(format!("it has no {wanted}"));
         let content = self.content(wanted).ok_or_else(missing)?;
-        serde_json::from_slice(content).map_err(|error| self.wrong(format!("{wanted}: {error}")))
+        json_in(&self.name, content, |error| format!("{wanted}: {error}"))
     }
 
     fn history(&self, options: ReadOptions) -> Result<Option<(History, &'static Format)>, Failure> {
@@ -326,7 +327,36 @@ fn start_of(path: &Path) -> Result<Vec<u8>, Failure> {
 /// A file of JSON.
 pub(crate) fn read_json(path: &Path) -> Result<Value, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read(path).map_err(|error| ReadError::new(&name, error.to_string()))?;
-    let json = serde_json::from_slice(&text);
-    Ok(json.map_err(|error| ReadError::new(&name, format!("expected JSON, found: {error}")))?)
+    let wrong = |message: String| ReadError::new(&name, message);
+    // A pipe would be waited for.
+    let kind = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if !kind.is_file() {
+        return Err(wrong("expected a file, found a pipe, a device or a folder".into()).into());
+    }
+    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    json_in(&name, file, |error| format!("expected JSON, found: {error}"))
+}
+
+/// What stands in JSON, as far as there is memory for it.
+fn json_in(
+    name: &str,
+    input: impl Read,
+    wrong: impl FnOnce(&serde_json::Error) -> String,
+) -> Result<Value, Failure> {
+    serde_json::from_reader(BufReader::new(Fitting(input))).map_err(|error| {
+        let message = if error.is_io() { error.to_string() } else { wrong(&error) };
+        ReadError::new(name, message).into()
+    })
+}
+
+/// What is read ends with an error when memory does: a byte of JSON may become fifty in memory.
+struct Fitting<R>(R);
+
+impl<R: Read> Read for Fitting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if heap::is_full() {
+            return Err(io::Error::other("it needs more memory than allowed"));
+        }
+        self.0.read(buffer)
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply();
+    arguments.resources.apply()?;
     let options = arguments.clone();
     let (text, status) = match limits::within(None, move || verified(&options)) {
         Ok(verified) => verified?,

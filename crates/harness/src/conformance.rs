@@ -12,8 +12,9 @@ use crate::request::{Answer, BLOCK, Filter, Function, Request, RequestKind};
 pub fn conform(label: &str, open: &dyn Fn() -> Box<dyn Database>) {
     let mut database = open();
     claims_name_settings(database.as_ref());
+    let number = label.bytes().fold(0, |number, byte| (number << 8) | u64::from(byte));
     let needs = |part: &str| Needs {
-        prefix: format!("isolde_{label}{part}_"),
+        prefix: format!("isolde_{number:x}_{part}_"),
         requests: supported(database.as_ref()),
     };
     let (first, second) = (needs("a"), needs("b"));
@@ -57,7 +58,20 @@ pub fn conform(label: &str, open: &dyn Fn() -> Box<dyn Database>) {
     drop(again);
     let suite = Suite { database: other.as_ref(), endpoint, isolation, first_key: 0 };
     suite.registers();
+    leftovers_are_found(other.as_mut(), &second.prefix, &first.prefix);
     other.clean_up().expect("what was created can be removed");
+}
+
+/// What a killed run would leave is found by its prefix and removed, and nothing else is. A
+/// database may refuse to be asked.
+fn leftovers_are_found(database: &mut dyn Database, prefix: &str, another: &str) {
+    let Ok(found) = database.leftovers() else { return };
+    assert!(found.iter().any(|it| it == prefix), "{prefix} in {found:?}");
+    database.discard(another).expect("there is nothing to remove");
+    assert_eq!(database.leftovers(), Ok(found), "another run was meant");
+    database.discard(prefix).expect("what was created can be removed");
+    let left = database.leftovers().expect("it was asked before");
+    assert!(!left.iter().any(|it| it == prefix), "{prefix} in {left:?}");
 }
 
 /// An address that cannot be opened gives a message that shows no password.

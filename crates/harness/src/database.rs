@@ -415,6 +415,16 @@ pub trait Database: Send + Sync {
     fn removal(&self) -> Option<String> {
         None
     }
+
+    /// The prefixes of runs that have left something; called before [`Database::prepare`].
+    fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Err(Failure::Refused(format!("{} is not asked what was left in it", self.name())))
+    }
+
+    /// Removes everything whose name begins like this.
+    fn discard(&mut self, prefix: &str) -> Result<(), Failure> {
+        Err(Failure::Refused(format!("{} removes no {prefix}", self.name())))
+    }
 }
 
 /// What is left behind if nobody cleans up, and how that is removed: nobody else knows what

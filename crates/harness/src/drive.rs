@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// A run: who is driven, by what, into which log, and when it ends.
@@ -147,12 +148,21 @@ impl Drive<'_> {
         let failed = Failed::default();
         let is_done = AtomicBool::new(false);
         let told = std::thread::scope(|scope| {
-            let follower = self.evidence.as_ref().map(|evidence| {
-                scope.spawn(|| {
-                    let mut evidence = evidence.lock().expect("nobody else asks");
-                    Versions::collected(evidence.as_mut(), &is_done)
-                })
-            });
+            let follow = |evidence: &Mutex<Box<dyn Evidence>>| {
+                let mut evidence = evidence.lock().expect("nobody else asks");
+                Versions::collected(evidence.as_mut(), &is_done)
+            };
+            let follower = self
+                .evidence
+                .as_ref()
+                .map(|evidence| Builder::new().spawn_scoped(scope, move || follow(evidence)));
+            let follower = match follower.transpose() {
+                Ok(follower) => follower,
+                Err(error) => {
+                    failed.set(no_thread(&error));
+                    None
+                }
+            };
             self.run_clients(started, &failed);
             is_done.store(true, Ordering::Release);
             follower.map(|thread| {
@@ -178,10 +188,9 @@ impl Drive<'_> {
         let parameters = self.workload.parameters();
         std::thread::scope(|outer| {
             let (working, done) = std::sync::mpsc::channel::<()>();
-            let waiting = std::thread::Builder::new()
-                .spawn_scoped(outer, move || self.end_waiting(started, failed, &done));
-            if let Err(error) = waiting {
-                failed.set(DriveError::Database(format!("cannot start a thread: {error}")));
+            let end_waiting = move || self.end_waiting(started, failed, &done);
+            if let Err(error) = Builder::new().spawn_scoped(outer, end_waiting) {
+                failed.set(no_thread(&error));
                 return;
             }
             self.spawn_clients(parameters.sessions, started, failed);
@@ -214,7 +223,7 @@ impl Drive<'_> {
                         failed.set(error);
                     }
                 };
-                let spawned = std::thread::Builder::new()
+                let spawned = Builder::new()
                     .name(format!("session {}", number + 1))
                     .stack_size(1 << 20)
                     .spawn_scoped(scope, client);
@@ -265,6 +274,11 @@ impl Drive<'_> {
             failed,
         }
     }
+}
+
+/// Nobody may be missing without a word.
+fn no_thread(error: &io::Error) -> DriveError {
+    DriveError::Database(format!("cannot start a thread: {error}"))
 }
 
 /// The first error of any client; it ends all of them.

@@ -26,6 +26,7 @@ mod drive;
 mod evidence;
 mod fault;
 mod keys;
+mod leftovers;
 pub mod matrix;
 mod observer;
 mod parameters;
@@ -51,6 +52,7 @@ pub use drive::{Counts, Drive, DriveError, Extent, Progress};
 pub use evidence::{Evidence, Installed, Numbered, Told, VersionCounts, Versions};
 pub use fault::{Fault, FaultPlan, Happened};
 pub use isolde_history::Snapshot;
+pub use leftovers::{FIRST, fresh_prefix, prefix_of, prefixes_of};
 
 pub use observer::{Observer, SessionObserver};
 pub use parameters::{

@@ -53,6 +53,11 @@ impl ReadError {
         ReadError::new(file, format!("expected {expected}, found {found}")).at(place)
     }
 
+    /// The error of a file that is not read, because the system allows no thread that does.
+    pub(crate) fn no_thread(file: &str, error: &std::io::Error) -> Self {
+        ReadError::new(file, format!("cannot be read: no thread: {error}"))
+    }
+
     /// The same error at a place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {

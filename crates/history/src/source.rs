@@ -4,7 +4,6 @@
 //! see a window of the source and consume it from the front.
 
 use crate::error::{Place, ReadError, memory_size};
-use memmap2::Mmap;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Source<'a> {
     name: String,
     reader: Box<dyn Read + Send + 'a>,
-    bytes: Bytes,
+    /// Filled from the reader as needed.
+    buffer: Vec<u8>,
+    /// How many bytes there probably are, where that is known.
+    length: usize,
     /// Consumed up to here.
     start: usize,
     /// Filled up to here.
@@ -27,27 +29,9 @@ pub struct Source<'a> {
     refused: Option<Arc<AtomicBool>>,
 }
 
-/// What the window is a part of.
-enum Bytes {
-    /// Filled from the reader as needed.
-    Buffer(Vec<u8>),
-    /// The whole source.
-    Map(Mmap),
-}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Buffer(buffer) => buffer,
-            Bytes::Map(map) => map,
-        }
-    }
-}
-
 const FILL_BYTES: usize = 1 << 20;
+/// A file of more bytes is not trusted to have them.
+const LENGTH_MAX: usize = 1 << 30;
 /// One line, form or record may be this long; real ones are far below.
 const PIECE_BYTES_MAX: usize = 1 << 28;
 
@@ -57,7 +41,8 @@ impl<'a> Source<'a> {
         Source {
             name: name.into(),
             reader: Box::new(reader),
-            bytes: Bytes::Buffer(Vec::new()),
+            buffer: Vec::new(),
+            length: 0,
             start: 0,
             end: 0,
             offset: 0,
@@ -73,14 +58,9 @@ impl<'a> Source<'a> {
         Source::new(name, Cursor::new(bytes))
     }
 
-    /// A source over a file that is mapped into memory: all of it is in the window.
-    pub(crate) fn from_map(name: impl Into<String>, map: Mmap) -> Self {
-        Source {
-            end: map.len(),
-            bytes: Bytes::Map(map),
-            finished: true,
-            ..Source::new(name, std::io::empty())
-        }
+    /// The same, of a file that has this length now.
+    pub(crate) fn of_length(self, length: u64) -> Self {
+        Source { length: usize::try_from(length).unwrap_or(0), ..self }
     }
 
     /// What messages call the source.
@@ -91,7 +71,7 @@ impl<'a> Source<'a> {
     /// The bytes read and not yet consumed.
     #[inline]
     pub fn window(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
+        &self.buffer[self.start..self.end]
     }
 
     /// The offset of the window's first byte in the source.
@@ -127,12 +107,10 @@ impl<'a> Source<'a> {
 
     /// Like [`Source::fill`], however large the window has become.
     fn fill_any(&mut self) -> Result<bool, ReadError> {
-        let Bytes::Buffer(buffer) = &mut self.bytes else {
-            return Ok(false);
-        };
         if self.finished {
             return Ok(false);
         }
+        let buffer = &mut self.buffer;
         if self.start > 0 {
             buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -212,7 +190,7 @@ impl<'a> Source<'a> {
         self.start += length + ending;
         self.offset += (length + ending) as u64;
         self.line += ending as u64;
-        let line = &self.bytes[from..from + length];
+        let line = &self.buffer[from..from + length];
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
@@ -235,8 +213,18 @@ impl<'a> Source<'a> {
         Ok(self.window())
     }
 
-    /// Everything that is left, if that is at most `bytes_max` or costs no memory.
+    /// Everything that is left, if that is at most `bytes_max`.
     pub(crate) fn whole(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, ReadError> {
+        if self.length > bytes_max {
+            return Ok(None);
+        }
+        // Room for all of it at once, which the system clears as it is used. Growing by doubling
+        // would take twice as much. The end is found by room that stays empty.
+        if self.length <= LENGTH_MAX && self.buffer.len() < self.length {
+            let mut buffer = vec![0; self.length + FILL_BYTES];
+            buffer[..self.end].copy_from_slice(&self.buffer[..self.end]);
+            self.buffer = buffer;
+        }
         while self.fill_any()? {
             if self.end - self.start > bytes_max {
                 return Ok(None);
@@ -285,7 +273,7 @@ mod tests {
             "test: line 1: expected a line, form or record of at most 4 MiB, half of the memory \
              that may be used, found a longer one (give more with --memory)"
         );
-        assert!(source.bytes.len() <= 5 * FILL_BYTES, "{}", source.bytes.len());
+        assert!(source.buffer.len() <= 5 * FILL_BYTES, "{}", source.buffer.len());
     }
 
     #[test]

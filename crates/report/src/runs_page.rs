@@ -1,6 +1,7 @@
 //! The list of finished runs as HTML, for `isolde serve`.
 
 use crate::escape::xml;
+use crate::page::digest;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../../../web/runs.css");
@@ -29,9 +30,12 @@ pub struct RunRow {
 pub fn runs_to_html(folder: &str, rows: &[RunRow]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src '{style}'; base-uri 'none'; form-action 'none'\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>Runs in {folder} · Isolde</title><style>{STYLE}</style></head><body>\n\
          <header><b>≠ Isolde</b> <span>runs in <code>{folder}</code></span></header><main>\n",
+        style = digest::source(STYLE),
         folder = xml(folder)
     );
     if rows.is_empty() {

@@ -16,13 +16,13 @@ use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::output::{self, OutputFormat};
 use crate::subject::{HISTORY_FILE, Opening};
-use crate::{check, input, limits, report, say, workload};
+use crate::{check, clean, input, limits, report, say, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
+pub(crate) use isolde_harness::fresh_prefix as prefix;
 use isolde_harness::{Claim, Database, Extent, Isolation, Parameters, Workload};
 use outcome::Outcome;
-pub(crate) use record::prefix;
 use record::{Recorded, Recording};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -118,7 +118,7 @@ fn after_help() -> String {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.limits.resources.apply();
+    arguments.limits.resources.apply()?;
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
     let preset = arguments.workload.preset_or(DEFAULT_PRESET);
@@ -143,16 +143,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         preset: preset.name,
         interruption,
     };
+    clean::tell_of_leftovers(database.as_ref());
     let folder = run.folder(parameters.seed)?;
     let outcome = run.rounds(database.as_mut(), parameters, &folder)?;
     run.interruption.leaves([]);
     let json = outcome.to_json();
-    // Told before anything else is written: a full disk must not hide what was found.
+    // Told before anything else is written: a full disk must not hide what was found. And a
+    // terminal that is gone must not keep it from being written.
     let printed = match arguments.format {
         OutputFormat::Json => json.clone(),
         OutputFormat::Text => outcome.to_text(arguments.quiet),
     };
-    output::write(&printed, arguments.format, None)?;
+    let told = output::write(&printed, arguments.format, None);
     let is_told = arguments.format == OutputFormat::Text && !arguments.quiet;
     if let Some(message) = outcome.complaint(is_told) {
         say(&format!("isolde: run: {message}"));
@@ -160,7 +162,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if let Some(bug) = database.bug().filter(|&bug| outcome.hides(bug)) {
         say(&format!("isolde: run: {}", bug.not_shown()));
     }
-    match (kept(&folder, &json, arguments), outcome.status()) {
+    let kept = kept(&folder, &json, arguments);
+    match (told.and(kept), outcome.status()) {
         (Ok(()), status) => Ok(status),
         (Err(failure), Status::Violated) => {
             say(&format!("isolde: {failure}"));

@@ -8,13 +8,14 @@ use crate::say;
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, Extent, FaultPlan, Happened, Log, Needs, Progress,
-    VersionCounts, Workload, clean_up_after, remains,
+    VersionCounts, Workload, clean_up_after, fresh_prefix, remains,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 /// What is recorded, and where.
 pub(super) struct Recording<'a> {
@@ -60,7 +61,7 @@ impl Recording<'_> {
         }
         let log = Log::create(&self.history)
             .map_err(|error| Failure::Write(self.history.display().to_string(), error.into()))?;
-        let needs = Needs { prefix: prefix(), requests };
+        let needs = Needs { prefix: fresh_prefix(), requests };
         let prepared = database.prepare(&needs);
         if let Err(failure) = prepared {
             // Something may exist already.
@@ -132,16 +133,28 @@ impl Recording<'_> {
         let is_done = AtomicBool::new(false);
         let live = Live::default();
         std::thread::scope(|scope| {
+            // Without a thread to tell it, nothing is told meanwhile.
             if !self.quiet {
-                scope.spawn(|| live.watch(&self.history, self.levels, &is_done));
+                let watch = || live.watch(&self.history, self.levels, &is_done);
+                let _ = Builder::new().spawn_scoped(scope, watch);
             }
-            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, &live, started));
-            let disturber = plan
-                .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
+            let tell = || self.tell_until(&is_done, drive.progress, &live, started);
+            let teller = Builder::new().spawn_scoped(scope, tell);
+            let disturb = |plan: FaultPlan| plan.carry_out(drive.database, drive.log, &is_done);
+            let disturber =
+                plan.map(|plan| Builder::new().spawn_scoped(scope, move || disturb(plan)));
             let driven = drive.run();
             is_done.store(true, Ordering::Relaxed);
-            teller.thread().unpark();
-            let disturbed = disturber.map(|thread| thread.join().expect("faults do not panic"));
+            if let Ok(teller) = teller {
+                teller.thread().unpark();
+            }
+            let disturbed = disturber.map(|thread| match thread {
+                Ok(thread) => thread.join().expect("faults do not panic"),
+                Err(error) => {
+                    let message = format!("no faults: cannot start a thread: {error}");
+                    (Vec::new(), Err(isolde_harness::Failure::Refused(message)))
+                }
+            });
             (driven, disturbed)
         })
     }
@@ -180,10 +193,4 @@ fn tell(counts: Counts, elapsed: Duration, found: &str, terminal: bool) {
     } else {
         say(&text);
     }
-}
-
-/// What the names of our tables begin with, different for each run.
-pub(crate) fn prefix() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("isolde_{:x}_{:x}_", now.as_nanos() & 0xff_ffff_ffff, std::process::id())
 }

@@ -184,7 +184,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.refuse_what_has_no_effect()?;
-    arguments.resources.apply();
+    arguments.resources.apply()?;
     let watch = Watch {
         arguments,
         hub: Arc::new(Hub::new(arguments.resources.memory_max())),

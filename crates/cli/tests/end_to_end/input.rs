@@ -194,3 +194,34 @@ fn standard_input_is_given_once() {
         assert_eq!(Folder::with(&[]).isolde(command), refused(message), "{command}");
     }
 }
+
+/// A file of the binary format was mapped, and cutting it ended the program with SIGBUS.
+#[test]
+#[cfg(unix)]
+fn a_file_that_is_cut_while_it_is_read_ends_in_a_message_or_a_verdict() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = Folder::with(&[]);
+    let made = folder.isolde("gen --transactions 40000 --to binary-raw -o whole.isolde");
+    assert_eq!(made.status, 0, "{made:?}");
+    for milliseconds in (0..60).step_by(3) {
+        std::fs::copy(folder.path("whole.isolde"), folder.path("cut.isolde")).expect("a copy");
+        let mut command = folder.command("check cut.isolde -l read-uncommitted -q");
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("the program starts");
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let file = std::fs::File::options().write(true).open(folder.path("cut.isolde"));
+        file.expect("the file").set_len(4096).expect("it can be cut");
+        let status = child.wait().expect("an end");
+        assert_eq!(status.signal(), None, "cut after {milliseconds} ms");
+    }
+}
+
+/// The lines to be pasted named an option.
+#[test]
+fn a_file_that_is_called_like_an_option_is_named_by_its_folder() {
+    let folder = Folder::with(&[("-rf.txt", FRACTURED)]);
+    let run = folder.isolde("check -- -rf.txt");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("\ngate: isolde check ./-rf.txt --level "), "{}", run.stdout);
+    assert!(run.stdout.contains("\nwhy: isolde explain ./-rf.txt"), "{}", run.stdout);
+}

@@ -52,13 +52,13 @@ fn is_alive(process: u32) -> bool {
     Path::new("/proc").join(process.to_string()).exists()
 }
 
-fn signal(child: &Child, signal: &str) {
+pub(crate) fn signal(child: &Child, signal: &str) {
     let sent = Command::new("/bin/kill").arg(signal).arg(child.id().to_string()).status();
     assert!(sent.expect("kill is there").success());
 }
 
 /// What there is, sooner or later.
-fn awaited<T>(find: impl Fn() -> Option<T>) -> Option<T> {
+pub(crate) fn awaited<T>(find: impl Fn() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + Duration::from_mins(2);
     loop {
         let found = find();

@@ -3,6 +3,8 @@
 mod browser;
 mod bundle;
 mod check;
+#[cfg(unix)]
+mod clean;
 mod elle;
 mod explain;
 mod given_orders;
@@ -24,6 +26,7 @@ mod run;
 mod run_schema;
 mod run_troubles;
 mod schema;
+mod serve;
 mod support;
 mod unlogged;
 mod verify;

@@ -12,6 +12,7 @@ isolde tells which isolation levels a database really gave its clients.
   isolde watch                        drive it and verify it while it runs
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
+  isolde clean URL                    remove what killed runs have left in a database
   isolde check FILE                   decide every level of a recorded history
   isolde check FILE --level causal    fail (exit 1) unless this level holds
   isolde explain FILE                 why levels are violated, step by step
@@ -44,6 +45,7 @@ Commands:
   watch    Verify a database while it runs: one that is driven, or one of which others send traces
   matrix   Tell which anomalies each isolation setting of a database prevents
   recover  Ask a database for the order of versions of a history that was recorded before
+  clean    List what killed runs have left in a database, and remove it
   check    Decide the isolation levels of recorded histories
   explain  Tell why levels are violated, as arguments with everything they follow from
   shrink   Write the smallest part of a history that still violates a level

@@ -303,7 +303,7 @@ fn finished_runs_are_browsed_and_nothing_else() {
 }
 
 /// What a server answers to this.
-fn answer_to(host: &str, request: &str) -> String {
+pub(crate) fn answer_to(host: &str, request: &str) -> String {
     let mut stream = std::net::TcpStream::connect(host).expect("the server listens");
     stream.write_all(request.as_bytes()).expect("the server reads");
     let mut answer = String::new();

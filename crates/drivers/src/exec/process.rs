@@ -51,15 +51,18 @@ impl Process {
         let input = child.stdin.take().expect("its input is a pipe");
         let output = child.stdout.take().expect("its output is a pipe");
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
+        let group = Arc::new(Group::new(child)?);
+        let read = move || {
             let mut output = BufReader::new(output);
             while let Some(line) = line(&mut output) {
                 if sender.send(line).is_err() {
                     break;
                 }
             }
-        });
-        let group = Arc::new(Group::new(child)?);
+        };
+        std::thread::Builder::new()
+            .spawn(read)
+            .map_err(|error| Failure::Refused(format!("cannot listen to {program}: {error}")))?;
         Ok(Process { command: command.to_owned(), group, input, lines })
     }
 

@@ -10,7 +10,7 @@
 //! another user, who owns the folder.
 
 use super::proxy::Proxy;
-use crate::Stop;
+use crate::{PASSWORD_VARIABLE, Stop};
 use isolde_harness::Failure;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, File};
@@ -91,6 +91,7 @@ impl Home {
             .args(["-c", WATCHER, "isolde-watcher"])
             .arg(&path)
             .current_dir("/")
+            .env_remove(PASSWORD_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -184,6 +185,8 @@ impl Home {
             .current_dir(&self.path)
             .env("HOME", &self.path)
             .env("TMPDIR", &self.path)
+            // It is of another server, and would show in what a user may read of this one.
+            .env_remove(PASSWORD_VARIABLE)
             .stdin(Stdio::null())
             .process_group(0);
         if let Some(Account { user, group }) = self.account {

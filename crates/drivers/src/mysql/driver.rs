@@ -12,7 +12,7 @@ use crate::Stop;
 use crate::sql::{SUPPORTED, Stage, Tables};
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Host, Identity,
-    Installed, Needs, Past, Request, RequestKind, Session, Snapshot,
+    Installed, Needs, Past, Request, RequestKind, Session, Snapshot, prefix_of, prefixes_of,
 };
 use mysql::prelude::Queryable;
 use mysql::{ClientIdentity, Conn, OptsBuilder, SslOpts};
@@ -280,6 +280,12 @@ struct Mysql {
 }
 
 impl Mysql {
+    /// The tables of the database.
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let names = self.servers[0].connect()?.query("SHOW TABLES");
+        names.map_err(|error| failure(&error, Stage::Statement))
+    }
+
     fn create(&mut self, needs: &Needs) -> Result<(), Failure> {
         let mut conn = self.servers[0].connect()?;
         let mut create = |name: String, columns: &str| {
@@ -446,6 +452,19 @@ impl Database for Mysql {
 
     fn removal(&self) -> Option<String> {
         self.tables.removal()
+    }
+
+    fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Ok(prefixes_of(self.names()?))
+    }
+
+    fn discard(&mut self, prefix: &str) -> Result<(), Failure> {
+        let mut conn = self.servers[0].connect()?;
+        for name in self.names()?.iter().filter(|name| prefix_of(name) == Some(prefix)) {
+            let dropped = conn.query_drop(format!("DROP TABLE IF EXISTS {name}"));
+            dropped.map_err(|error| failure(&error, Stage::Statement))?;
+        }
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::tls::OPTIONS;
 use isolde_harness::{
     Access, Address, Answer, Claim, Database, Endpoint, Evidence, Failure, Identity, Installed,
-    Needs, Past, Request, RequestKind, Session, Snapshot, SnapshotPoint,
+    Needs, Past, Request, RequestKind, Session, Snapshot, SnapshotPoint, prefix_of, prefixes_of,
 };
 use postgres::{Client, Config};
 use std::net::SocketAddr;
@@ -189,6 +189,14 @@ impl Postgres {
         self.servers[place].connect(&self.tls)
     }
 
+    /// The tables that names without a schema mean.
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let asked = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()";
+        let rows = self.primary()?.query(asked, &[]);
+        let rows = rows.map_err(|error| failure(&error, Stage::Statement))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
     /// What sessions of this setting tell about snapshots.
     fn snapshots(&self, isolation: &str) -> Snapshots {
         let claim = self.claims.iter().find(|claim| claim.isolation == isolation);
@@ -348,6 +356,19 @@ impl Database for Postgres {
 
     fn removal(&self) -> Option<String> {
         self.tables.removal()
+    }
+
+    fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Ok(prefixes_of(self.names()?))
+    }
+
+    fn discard(&mut self, prefix: &str) -> Result<(), Failure> {
+        let mut client = self.primary()?;
+        for name in self.names()?.iter().filter(|name| prefix_of(name) == Some(prefix)) {
+            let dropped = client.batch_execute(&format!("DROP TABLE IF EXISTS {name}"));
+            dropped.map_err(|error| failure(&error, Stage::Statement))?;
+        }
+        Ok(())
     }
 }
 

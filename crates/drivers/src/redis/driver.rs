@@ -15,8 +15,8 @@ use super::{script::ScriptSession, watch::WatchSession};
 use crate::network::{self, Encryption, Server};
 use crate::{Stop, Target, managed};
 use isolde_harness::{
-    Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
-    SnapshotPoint, Style,
+    Access, Address, Claim, Database, Endpoint, FIRST, Failure, Needs, RequestKind, Session,
+    SnapshotPoint, Style, prefixes_of,
 };
 use std::net::SocketAddr;
 
@@ -284,6 +284,15 @@ impl Database for Redis {
         let prefix = &self.prefix;
         (!prefix.is_empty())
             .then(|| format!("redis-cli --scan --pattern '{prefix}*' | xargs redis-cli del"))
+    }
+
+    fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        let names = keys(&mut self.primary()?, FIRST)?;
+        Ok(prefixes_of(names.iter().map(|name| String::from_utf8_lossy(name))))
+    }
+
+    fn discard(&mut self, prefix: &str) -> Result<(), Failure> {
+        self.remove(prefix)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::sql::{Tables, Texts, elements};
 use crate::{Stop, Target};
 use isolde_harness::{
     Access, Address, Answer, BLOCK, Claim, Database, Endpoint, Evidence, Failure, Filter, Function,
-    Identity, Needs, Request, RequestKind, Session, SnapshotPoint,
+    Identity, Needs, Request, RequestKind, Session, SnapshotPoint, prefix_of, prefixes_of,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::PathBuf;
@@ -101,6 +101,17 @@ impl Sqlite {
         Ok(connection)
     }
 
+    /// The tables of the file.
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let connection = self.connection()?;
+        let names = || {
+            let asked = "SELECT name FROM sqlite_master WHERE type = 'table'";
+            let mut names = connection.prepare(asked)?;
+            names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()
+        };
+        names().map_err(|error| self.unusable(&error))
+    }
+
     fn unusable(&self, error: &rusqlite::Error) -> Failure {
         Failure::Refused(format!("cannot use {}: {error}", self.path.display()))
     }
@@ -185,6 +196,19 @@ impl Database for Sqlite {
         }
         let statements = names.map(|name| format!("DROP TABLE IF EXISTS {name}"));
         Some(statements.collect::<Vec<_>>().join("; "))
+    }
+
+    fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Ok(prefixes_of(self.names()?))
+    }
+
+    fn discard(&mut self, prefix: &str) -> Result<(), Failure> {
+        let connection = self.connection()?;
+        for name in self.names()?.iter().filter(|name| prefix_of(name) == Some(prefix)) {
+            let dropped = connection.execute_batch(&format!("DROP TABLE IF EXISTS {name}"));
+            dropped.map_err(|error| self.unusable(&error))?;
+        }
+        Ok(())
     }
 }
 

@@ -153,7 +153,10 @@ pub fn run(
             let (sender, receiver) = channel();
             let done = done.clone();
             let access = endpoints[endpoint].access;
-            scope.spawn(move || work(session, (log, access), &receiver, &done));
+            let work = move || work(session, (log, access), &receiver, &done);
+            std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .map_err(|error| DriveError::Database(format!("cannot start {label}: {error}")))?;
             senders.push((name, sender));
         }
         drop(done);

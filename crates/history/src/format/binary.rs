@@ -24,8 +24,8 @@ pub(super) const FORMAT: Format = Format {
     write: Some(Writer::File(|history, out| write::write(history, Storage::Compressed, out))),
 };
 
-/// The same format for reading, written so that columns can be used from a map
-/// of the file.
+/// The same format for reading, written so that other programs can use columns from a map of
+/// the file.
 pub(super) const RAW_FORMAT: Format = Format {
     name: "binary-raw",
     title: "Isolde's binary format, not compressed: larger, loads faster",

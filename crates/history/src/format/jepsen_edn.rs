@@ -67,15 +67,18 @@ fn read_ahead(
     let (used_sender, used) = mpsc::channel::<Batch>();
     // A send fails only when the other side has given up, which ends this one.
     let _ = used_sender.send(first);
+    let file = parser.source.name().to_owned();
     std::thread::scope(|scope| {
-        let parsing = scope.spawn(move || -> Result<(), ReadError> {
+        let parse = move || -> Result<(), ReadError> {
             loop {
                 let mut batch = used.try_recv().unwrap_or_default();
                 if !parser.next(&mut batch)? || full_sender.send(batch).is_err() {
                     return Ok(());
                 }
             }
-        });
+        };
+        let parsing = std::thread::Builder::new().spawn_scoped(scope, parse);
+        let parsing = parsing.map_err(|error| ReadError::no_thread(&file, &error))?;
         // What is wrong earlier in the source is reported first.
         for batch in full {
             assembly.add(&batch)?;

@@ -1,12 +1,11 @@
 //! Opening files: compression by content, directories, standard input.
 
-use super::{Input, binary};
+use super::Input;
 use crate::error::ReadError;
 use crate::source::Source;
-use memmap2::Mmap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// A path that could not be opened.
@@ -18,7 +17,7 @@ pub type OpenError = ReadError;
 pub fn open(path: &Path) -> Result<Input<'static>, OpenError> {
     let name = path.display().to_string();
     if name == "-" {
-        return Ok(Input::File(decompressed("standard input", io::stdin())?));
+        return Ok(Input::File(decompressed("standard input", io::stdin(), 0)?));
     }
     let fail = |error: io::Error| ReadError::new(&name, format!("cannot be opened: {error}"));
     if path.is_dir() {
@@ -42,31 +41,11 @@ pub fn open(path: &Path) -> Result<Input<'static>, OpenError> {
             .collect();
         return Ok(Input::Directory { name, files });
     }
-    let mut file = File::open(path).map_err(fail)?;
-    if begins_like_binary(&mut file).map_err(fail)? {
-        return Ok(Input::File(Source::from_map(&name, map(&file).map_err(fail)?)));
-    }
-    Ok(Input::File(decompressed(&name, file)?))
-}
-
-/// Whether a file that can be mapped is in the native binary format. Pipes and
-/// devices cannot, and what was read from them could not be read again.
-fn begins_like_binary(file: &mut File) -> io::Result<bool> {
-    if !file.metadata()?.is_file() {
-        return Ok(false);
-    }
-    let mut head = Vec::new();
-    file.by_ref().take(binary::MAGIC.len() as u64).read_to_end(&mut head)?;
-    file.rewind()?;
-    Ok(binary::is_binary(&head))
-}
-
-fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is only read, as bytes, of which any pattern is valid. What
-    // remains is another process changing the file meanwhile. The reader checks
-    // entries after it has copied them, so changed ones are refused or harmless; a
-    // file cut short ends this process with a signal, as it would any that maps it.
-    unsafe { Mmap::map(file) }
+    // Read and not mapped: another program may cut the file meanwhile, and then a map of it ends
+    // this one with a signal.
+    let file = File::open(path).map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
+    Ok(Input::File(decompressed(&name, file, length)?))
 }
 
 /// A file of a directory, opened when first read: there may be more of them than
@@ -94,12 +73,17 @@ impl Read for Lazy {
 fn decompressed(
     name: &str,
     reader: impl Read + Send + 'static,
+    length: u64,
 ) -> Result<Source<'static>, ReadError> {
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let head = {
         let fail = |error| ReadError::new(name, format!("cannot be read: {error}"));
-        let buffer = io::BufRead::fill_buf(&mut reader).map_err(fail)?;
-        buffer[..buffer.len().min(4)].to_vec()
+        while let Err(error) = io::BufRead::fill_buf(&mut reader) {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(fail(error));
+            }
+        }
+        reader.buffer()[..reader.buffer().len().min(4)].to_vec()
     };
     if head.starts_with(&[0x1f, 0x8b]) {
         return Ok(Source::new(name, flate2::bufread::MultiGzDecoder::new(reader)));
@@ -109,5 +93,5 @@ fn decompressed(
             .map_err(|error| ReadError::new(name, format!("cannot be decompressed: {error}")))?;
         return Ok(Source::new(name, decoder));
     }
-    Ok(Source::new(name, reader))
+    Ok(Source::new(name, reader).of_length(length))
 }

@@ -39,13 +39,17 @@ const INITIAL_OWNER: Owner = Owner { session: 0, txn: 0 };
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
     const BLOCKS_AHEAD: usize = 4;
     let source = input.file()?;
+    let file = source.name().to_owned();
     let zero = builder.values().unsigned(0);
     builder.initial_default(zero);
     let mut assembler = Assembler::new(builder);
     std::thread::scope(|scope| {
         let (filled, blocks) = mpsc::sync_channel::<Result<Block, ReadError>>(BLOCKS_AHEAD);
         let (spent, recycled) = mpsc::channel::<Block>();
-        scope.spawn(move || parse(source, &filled, &recycled));
+        // Nothing comes from a thread that was not started, and that is no end of the file.
+        std::thread::Builder::new()
+            .spawn_scoped(scope, move || parse(source, &filled, &recycled))
+            .map_err(|error| ReadError::no_thread(&file, &error))?;
         for block in blocks {
             let block = block?;
             assembler.block(&block);

@@ -1,4 +1,4 @@
-//! SHA-256, by which the page tells the browser the only script that may run.
+//! SHA-256, by which a page tells the browser the only script and style that it may use.
 //!
 //! The data of a page comes from histories of others. Should any of it ever end up as a script
 //! against all care, the browser refuses to run it, because its hash is not in the policy.
@@ -6,7 +6,7 @@
 //! The algorithm is that of FIPS 180-4; the constants are computed as it defines them.
 
 /// The hash of `text` as a policy names it: `sha256-` and Base64.
-pub(super) fn source(text: &str) -> String {
+pub(crate) fn source(text: &str) -> String {
     format!("sha256-{}", base64(&sha256(text.as_bytes())))
 }
 

@@ -5,7 +5,7 @@
 //! script shows as text. The policy of the page lets no other script run and nothing be loaded.
 
 mod columns;
-mod digest;
+pub(crate) mod digest;
 mod lattice_picture;
 mod layers;
 mod packed;

@@ -68,6 +68,29 @@ fn every_anomaly_is_defined_with_its_code() {
 }
 
 #[test]
+fn unsafe_code_is_where_the_page_about_security_says() {
+    let page = content("docs/security.md");
+    let says = ["unsafe {", "unsafe fn", "unsafe impl"];
+    let files: Vec<String> = (ending_in(&[".rs"]).into_iter())
+        .filter(|file| !file.path.starts_with("crates/tidy/"))
+        .filter(|file| says.iter().any(|word| file.text.contains(word)))
+        .map(|file| file.path)
+        .collect();
+    let listed: Vec<&str> = (page.lines())
+        .filter_map(|line| line.strip_prefix("| `crates/")?.split_once(".rs` |"))
+        .map(|(path, _)| path)
+        .collect();
+    let wanted: Vec<&str> = (files.iter())
+        .filter_map(|path| path.strip_prefix("crates/")?.strip_suffix(".rs"))
+        .collect();
+    let sorted = |mut paths: Vec<&str>| {
+        paths.sort_unstable();
+        paths.join("\n")
+    };
+    assert_eq!(sorted(listed), sorted(wanted));
+}
+
+#[test]
 fn every_level_and_format_is_in_the_readme() {
     let text = content("README.md");
     let levels = LEVELS.iter().map(|row| row.name);

@@ -44,6 +44,15 @@ fn a_home_that_is_never_dropped_is_removed_with_its_servers() {
     assert!(!status.success());
 }
 
+/// A server of ours had the password of another one in its environment.
+#[test]
+fn servers_do_not_know_the_password_that_was_meant_for_another() {
+    let home = Home::new("test", &[], &Stop::default()).expect("a home");
+    let mut command = shell("test -z \"$ISOLDE_PASSWORD\"");
+    command.env(PASSWORD_VARIABLE, "hunter2");
+    home.run("tool", command, Duration::from_secs(10)).expect("no password");
+}
+
 #[test]
 fn a_program_that_fails_shows_the_errors_of_its_log() {
     let home = Home::new("test", &[], &Stop::default()).expect("a home");

@@ -165,9 +165,9 @@ fn raw_entries_are_aligned_for_use_in_a_map() {
 }
 
 #[test]
-fn a_mapped_file_reads_as_one_in_memory() {
+fn a_file_reads_as_one_in_memory() {
     let history = everything();
-    let name = format!("isolde-map-{}.isolde", std::process::id());
+    let name = format!("isolde-file-{}.isolde", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, written(&history, &RAW_FORMAT)).expect("a writable folder");
     let input = crate::format::open(&path).expect("a file");
