@@ -45,9 +45,11 @@ impl Limits<'_> {
 /// What is said of a level that needs more memory than there is.
 pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
 
-/// What a check of a strong level is at.
+/// What a check is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// Deciding this level.
+    Decide(Level),
     /// Finding versions and known orders.
     Infer,
     /// Sorting and guessing.
@@ -219,6 +221,7 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
+        (self.limits.observe)(Stage::Decide(level));
         let found = self.decide_anew(level);
         let verdict = match self.within_sources(level, found) {
             // A level that others wait for is theirs to settle.
@@ -229,6 +232,9 @@ impl<'a> Check<'a> {
             verdict => verdict,
         };
         self.deciding.pop();
+        if let Some(&waiting) = self.deciding.last() {
+            (self.limits.observe)(Stage::Decide(waiting));
+        }
         self.verdicts.push((level, verdict.clone()));
         verdict
     }

@@ -96,7 +96,7 @@ pub fn explain(
     // is somewhere among the operations of the same object.
     let mut object = None;
     if first.kind == AnomalyKind::UnexplainedOperation {
-        match with_holders(history, &first) {
+        match with_holders(history, &first, limits) {
             Some(told) => first = told,
             None => {
                 object = seeds::object(history, index, &first)
@@ -373,10 +373,10 @@ fn name_all(history: &History, anomaly: &mut Anomaly) {
 
 /// An operation that nothing explains, with who held the lock, the calls that leave no place
 /// for it, or who left what the object held instead, if that can be told: plainer than any part of the history.
-fn with_holders(history: &History, anomaly: &Anomaly) -> Option<Anomaly> {
+fn with_holders(history: &History, anomaly: &Anomaly, limits: &Limits<'_>) -> Option<Anomaly> {
     let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
     let unexplained = *ops.first()?;
-    let account = linearizable::account(history, unexplained)?;
+    let account = linearizable::account(history, unexplained, limits)?;
     // What else was open then is no part of it if the calls that matter are known.
     let is_whole = matches!(account, Account::Window(_));
     let mut all = if is_whole { vec![unexplained] } else { ops.clone() };

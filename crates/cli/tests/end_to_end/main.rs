@@ -12,6 +12,8 @@ mod install;
 #[cfg(unix)]
 mod interruption;
 mod key_value;
+#[cfg(target_os = "linux")]
+mod limits;
 mod matrix;
 #[cfg(target_os = "linux")]
 mod memory;
@@ -25,6 +27,8 @@ mod run_schema;
 mod run_troubles;
 mod schema;
 mod support;
+#[cfg(unix)]
+mod terminal;
 mod unlogged;
 mod verify;
 mod watch;
