@@ -18,6 +18,7 @@ mod back;
 mod conflicts;
 mod counterexamples;
 mod in_depth;
+mod near;
 mod seeds;
 mod seen;
 mod shrink;
@@ -118,7 +119,24 @@ pub fn explain(
         }
         selection = Selection::all(history);
     }
-    shrunk((history, index), level, selection, options, limits)
+    let found = shrunk((history, index), level, selection, options, limits)?;
+    Some(nearer((history, index), &found, options, limits).unwrap_or(found))
+}
+
+/// The same violation within a short time, if the transactions that show it are apart.
+fn nearer(
+    (history, index): (&History, &Index),
+    found: &Explanation,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
+    let is_apart = |it: &Explanation| near::is_apart(history, &it.rests_on.txns(history));
+    if !is_apart(found) {
+        return None;
+    }
+    let part = near::part((history, index), found.shown_at, options, limits)?;
+    let nearer = shrunk((history, index), found.shown_at, part, options, limits)?;
+    (nearer.is_minimal && !is_apart(&nearer)).then_some(nearer)
 }
 
 /// Explains what was found by trying all orders: only the whole history says where to look.
