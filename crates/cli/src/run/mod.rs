@@ -345,6 +345,7 @@ impl Run<'_> {
             },
             interruption: &self.interruption,
             quiet: self.arguments.quiet,
+            until_violation: self.arguments.until_violation,
             white_box: self.arguments.white_box,
         };
         recording.run(database)

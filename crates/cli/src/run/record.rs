@@ -27,6 +27,8 @@ pub(super) struct Recording<'a> {
     pub(super) extent: Extent,
     pub(super) interruption: &'a Interruption,
     pub(super) quiet: bool,
+    /// Whether it ends when an anomaly is seen.
+    pub(super) until_violation: bool,
     /// Whether the database is asked for the order of its versions.
     pub(super) white_box: bool,
 }
@@ -80,19 +82,19 @@ impl Recording<'_> {
             None
         };
         let started = Instant::now();
-        let progress = Progress::default();
+        let (progress, stop) = (Progress::default(), AtomicBool::new(false));
         let drive = Drive {
             database: &*database,
             claim: self.claim,
             workload: self.workload,
             log: &log,
             extent: self.extent,
-            stop: &self.interruption.stop,
+            stop: &stop,
             progress: &progress,
             evidence,
         };
         let plan = self.faults.take();
-        let (driven, disturbed) = self.watched(&drive, plan, started);
+        let (driven, disturbed) = self.watched(&drive, &stop, plan, started);
         let is_stopped = self.interruption.is_wanted();
         drop(drive);
         let seconds = started.elapsed().as_secs_f64();
@@ -126,16 +128,19 @@ impl Recording<'_> {
     fn watched(
         &self,
         drive: &Drive<'_>,
+        stop: &AtomicBool,
         plan: Option<FaultPlan>,
         started: Instant,
     ) -> (Result<(), DriveError>, Option<Disturbed>) {
         let is_done = AtomicBool::new(false);
         let live = Live::default();
         std::thread::scope(|scope| {
-            if !self.quiet {
+            if !self.quiet || self.until_violation {
                 scope.spawn(|| live.watch(&self.history, self.levels, &is_done));
             }
-            let teller = scope.spawn(|| self.tell_until(&is_done, drive.progress, &live, started));
+            let teller = scope.spawn(|| {
+                self.tell_until(&is_done, drive.progress, &live, started, stop);
+            });
             let disturber = plan
                 .map(|plan| scope.spawn(|| plan.carry_out(drive.database, drive.log, &is_done)));
             let driven = drive.run();
@@ -146,13 +151,25 @@ impl Recording<'_> {
         })
     }
 
-    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, live: &Live, started: Instant) {
+    /// Tells how it goes, and ends it for a signal, or for an anomaly if that is all that was
+    /// waited for.
+    fn tell_until(
+        &self,
+        is_done: &AtomicBool,
+        progress: &Progress,
+        live: &Live,
+        started: Instant,
+        stop: &AtomicBool,
+    ) {
         const LOOK: Duration = Duration::from_millis(50);
         let terminal = std::io::stderr().is_terminal();
         let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
         let mut next = interval;
         while !is_done.load(Ordering::Relaxed) {
             std::thread::park_timeout(LOOK);
+            if self.interruption.is_wanted() || (self.until_violation && live.has_found()) {
+                stop.store(true, Ordering::Relaxed);
+            }
             if !self.quiet && started.elapsed() >= next {
                 next += interval;
                 tell(progress.counts(), started.elapsed(), &live.told(), terminal);
