@@ -1,5 +1,7 @@
 //! What a check may use, and what it tells while it goes on.
 
+use crate::level::Level;
+
 /// What a check may use. The core reads no clock: the caller says when to stop.
 pub struct Limits<'a> {
     /// Asked now and then; once true, open levels become [`Unknown::Limit`](crate::Unknown::Limit).
@@ -26,9 +28,11 @@ impl Limits<'_> {
 /// What is said of a level that needs more memory than there is.
 pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
 
-/// What a check of a strong level is at.
+/// What a check is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// Deciding this level.
+    Decide(Level),
     /// Finding versions and known orders.
     Infer,
     /// Sorting and guessing.

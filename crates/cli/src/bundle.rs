@@ -5,17 +5,17 @@
 
 use crate::archive::{self, Entry};
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
+use crate::job::Job;
+use crate::limits::Reached;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
-use crate::{check, explain, input, limits, output, say, shrink};
-use isolde::{Check, Level, Limits, Options};
+use crate::{beside, check, explain, input, limits, output, say, shrink, status_line};
+use isolde::{Check, Level, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long proofs are looked for, unless the user says otherwise.
-const PROOF_TIME: Duration = Duration::from_mins(1);
+use std::sync::Arc;
 
 /// Options of `isolde bundle`.
 #[derive(clap::Args, Clone)]
@@ -37,19 +37,51 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
-    let opening = Opening { input: &arguments.input, limits: &arguments.limits };
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None => place_of(&arguments.file)?,
+    };
+    let interruption = Interruption::of("bundle")?;
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(&interruption);
+    let job = Arc::new(Job::new(clock, &arguments.limits.resources, true).keeping_half());
+    let options = arguments.clone();
+    let entries = match job.within(move |job| packed(&options, job)) {
+        Ok(entries) => entries?,
+        Err(reached) => match packed_so_far(arguments, &job, reached)? {
+            Some(entries) => entries,
+            None => return reached.end(&arguments.file, &arguments.limits.resources),
+        },
+    };
+    output::write_whole(&path, |out| archive::write(&entries, out))?;
+    say(&format!("isolde: wrote {}; open it with: isolde report {0}", path.display()));
+    Ok(Status::Satisfied)
+}
+
+fn packed(arguments: &Arguments, job: &Job) -> Result<Vec<Entry>, Failure> {
+    let opening = Opening { input: &arguments.input, job };
     let mut subject = opening.open(&arguments.file)?;
     if arguments.shrunk {
         subject = shrunk_alone(&opening, subject, arguments)?;
     }
-    let path = match &arguments.output {
-        Some(path) => path.clone(),
-        None => beside(&arguments.file)?,
-    };
-    let entries = entries(&subject, arguments)?;
-    output::write_whole(&path, |out| archive::write(&entries, out))?;
-    say(&format!("isolde: wrote {}; open it with: isolde report {0}", path.display()));
-    Ok(Status::Satisfied)
+    let found = findings(&subject, arguments, job);
+    entries(&subject, found, arguments)
+}
+
+/// The history and what is known of it, when a limit is reached; nothing if it was not read.
+fn packed_so_far(
+    arguments: &Arguments,
+    job: &Job,
+    reached: Reached,
+) -> Result<Option<Vec<Entry>>, Failure> {
+    let (file, name) = (&arguments.file, input::name(&arguments.file));
+    let Some(mut subject) = Subject::so_far(&job.so_far, &name, reached) else { return Ok(None) };
+    subject.source = beside::log_of(file).or_else(|| file.is_file().then(|| file.clone()));
+    if arguments.shrunk || subject.source.is_none() {
+        return Ok(None);
+    }
+    let message = reached.message();
+    say(&format!("isolde: {name}: {message}: the bundle has what was known by then"));
+    entries(&subject, Findings::default(), arguments).map(Some)
 }
 
 /// The same, about nothing but the smallest part that violates a level.
@@ -58,7 +90,7 @@ fn shrunk_alone(
     subject: Subject,
     arguments: &Arguments,
 ) -> Result<Subject, Failure> {
-    let Some((_, history)) = findings(&subject, arguments).shrunk else {
+    let Some((_, history)) = findings(&subject, arguments, opening.job).shrunk else {
         let message = "bundle: no violation was found, so there is no part to be packed alone";
         return Err(Failure::Usage(message.into()));
     };
@@ -66,7 +98,8 @@ fn shrunk_alone(
     Ok(Subject { report, run: subject.run, history: Some(history), source: None })
 }
 
-fn beside(file: &Path) -> Result<PathBuf, Failure> {
+/// Where the archive goes if the user does not say.
+fn place_of(file: &Path) -> Result<PathBuf, Failure> {
     let Some(name) = file.file_name() else {
         return Err(Failure::Usage("bundle: name the archive with --output".into()));
     };
@@ -75,7 +108,11 @@ fn beside(file: &Path) -> Result<PathBuf, Failure> {
     Ok(file.with_file_name(name))
 }
 
-fn entries(subject: &Subject, arguments: &Arguments) -> Result<Vec<Entry>, Failure> {
+fn entries(
+    subject: &Subject,
+    found: Findings,
+    arguments: &Arguments,
+) -> Result<Vec<Entry>, Failure> {
     let mut files: Vec<Entry> = Vec::new();
     let history = history_file(subject, arguments)?;
     let history_name = history.as_ref().map(|entry| entry.name.clone());
@@ -84,7 +121,6 @@ fn entries(subject: &Subject, arguments: &Arguments) -> Result<Vec<Entry>, Failu
     if let Some(run) = &subject.run {
         files.push(entry(RUN_FILE, pretty(run)));
     }
-    let found = findings(subject, arguments);
     files.extend(found.certificate.map(|text| entry("certificate.txt", text)));
     if !arguments.shrunk {
         files.extend(found.shrunk.map(|(text, _)| entry("shrunk.txt", text.into_bytes())));
@@ -149,35 +185,31 @@ struct Findings {
 
 /// Proofs of the report's verdicts and the smallest part that violates one, as far as they are
 /// found in time.
-fn findings(subject: &Subject, arguments: &Arguments) -> Findings {
+fn findings(subject: &Subject, arguments: &Arguments, job: &Job) -> Findings {
     let Some(history) = &subject.history else { return Findings::default() };
-    let index = Index::new(history);
-    let deadline = Instant::now() + arguments.limits.timeout.unwrap_or(PROOF_TIME);
-    let clock = limits::Clock::until(Some(deadline));
-    let memory_max = arguments.limits.resources.memory_max();
-    let used = history.memory() + index.memory();
-    let limits = Limits {
-        stop: &|| clock.is_over(),
-        is_memory: &|| clock.is_memory(),
-        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|_| {},
-    };
+    let (index, options) = (Index::new(history), Options::default());
     let levels: Vec<Level> = (Level::ALL.into_iter())
         .filter(|level| subject.report["levels"].get(level.name()).is_some())
         .collect();
-    let mut checking = Check::new(history, &index, &limits);
-    check::decide(&mut checking, &levels, |_, _, _| {});
-    let certified = checking.certify(&levels);
-    let mut content = Vec::new();
-    let written = isolde_certificate::write(&certified.certificate, &mut content);
-    let violated = explain::first_violated(&mut checking, &levels).0;
-    let options = Options::default();
-    let shrunk = violated.map(|(level, violated)| {
-        let part = isolde::shrink((history, &index), level, &violated, options, &limits, &|_| {});
-        let name = input::name(&arguments.file);
-        (shrink::with_header(&part.history, level, &name, options, &limits), part.history)
-    });
-    Findings { certificate: written.is_ok().then_some(content), shrunk }
+    status_line::tell("proving the verdicts".to_owned());
+    job.limited((history, &index), |limits| {
+        job.clock.keep(job.clock.share(4));
+        let mut checking = Check::new(history, &index, limits);
+        let decided = check::decide_within(&mut checking, &levels, &job.clock, |_, _, _| {});
+        let certified = checking.certify(&levels);
+        let mut content = Vec::new();
+        let written = isolde_certificate::write(&certified.certificate, &mut content);
+        status_line::tell("looking for the smallest part".to_owned());
+        job.clock.keep(job.clock.share(8));
+        let shrunk = explain::first_violated(&decided).map(|(level, violated)| {
+            let whole = (history, &index);
+            let part = isolde::shrink(whole, level, violated, options, limits, &|_| {});
+            job.clock.use_the_rest();
+            let name = input::name(&arguments.file);
+            (shrink::with_header(&part.history, level, &name, options, limits), part.history)
+        });
+        Findings { certificate: written.is_ok().then_some(content), shrunk }
+    })
 }
 
 /// Commands that repeat what the bundle shows.

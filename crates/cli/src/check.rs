@@ -5,16 +5,17 @@
 
 use crate::beside::Beside;
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
+use crate::job::Job;
 use crate::output;
-use crate::progress::Progress;
 use crate::reports::{self, Form, Rendered, Wanted};
 use crate::so_far::SoFar;
 use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
-    applicable_levels, counterexamples, decided_levels,
+    Check, Level, Options, Satisfied, Sources, Unknown, Verdict, Violated, applicable_levels,
+    decided_levels,
 };
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
@@ -27,6 +28,9 @@ use std::time::{Duration, Instant};
 /// Without a time limit, some searches are given up after so many contradictions, or the work
 /// that these usually take: about a minute for ten thousand transactions.
 const CONFLICTS_MAX: u64 = 20_000;
+
+/// The part of the time that the level has which a history is about: one in so many.
+const FIRST_PARTS: u32 = 4;
 
 /// Options of `isolde check`.
 #[derive(clap::Args, Clone)]
@@ -131,10 +135,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     refuse_shared_files(arguments)?;
     input::refuse_second_standard_input(&arguments.files)?;
     arguments.limits.resources.apply()?;
+    let interruption = Interruption::of("check")?;
     let mut worst = Status::Satisfied;
     let mut rendered: Vec<Vec<Rendered>> = arguments.forms().map(|_| Vec::new()).collect();
-    for file in &arguments.files {
-        match one(file, arguments) {
+    for (place, file) in arguments.files.iter().enumerate() {
+        if interruption.is_wanted() {
+            let left = arguments.files.len() - place;
+            say(&format!("isolde: interrupted by a signal: {left} more files were not looked at"));
+            worst = worst.max(undecided(arguments));
+            break;
+        }
+        match one(file, arguments, &interruption) {
             Ok((forms, status)) => {
                 worst = worst.max(status);
                 for (all, form) in rendered.iter_mut().zip(forms) {
@@ -224,14 +235,17 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The result for one history. The work is done on another thread, and this one answers
 /// when time or memory are up, whatever the work is at.
-fn one(file: &Path, arguments: &Arguments) -> Result<(Vec<Rendered>, Status), Failure> {
-    let start = Instant::now();
+fn one(
+    file: &Path,
+    arguments: &Arguments,
+    interruption: &Interruption,
+) -> Result<(Vec<Rendered>, Status), Failure> {
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(interruption);
+    let tells = !(arguments.quiet || arguments.verbose);
+    let job = Arc::new(Job::new(clock, &arguments.limits.resources, tells));
     let (path, options) = (file.to_owned(), arguments.clone());
-    let so_far = Arc::new(SoFar::default());
-    let known = Arc::clone(&so_far);
-    let work = move || checked(&path, &options, start, &known);
-    let result = limits::within(arguments.limits.deadline(start), work);
-    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &so_far))
+    let result = job.within(move |job| checked(&path, &options, job));
+    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.so_far))
 }
 
 /// The result where something did not end within the limits: what is known by then.
@@ -302,9 +316,9 @@ fn options(arguments: &Arguments) -> Options {
 fn with_evidence(
     file: &Path,
     arguments: &Arguments,
+    job: &Job,
 ) -> Result<(History, &'static Format), Failure> {
-    let memory_max = arguments.limits.resources.memory_max();
-    let (history, format) = input::read(file, &arguments.input, memory_max)?;
+    let (history, format) = input::read(file, &arguments.input, job.memory_max)?;
     let is_wanted = !arguments.without.contains(&Source::Given);
     Ok((if is_wanted { history } else { history.without_version_orders() }, format))
 }
@@ -312,55 +326,51 @@ fn with_evidence(
 fn checked(
     file: &Path,
     arguments: &Arguments,
-    start: Instant,
-    so_far: &SoFar,
+    job: &Job,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
-    let memory_max = arguments.limits.resources.memory_max();
-    let (history, format) = with_evidence(file, arguments)?;
+    let start = Instant::now();
+    let (history, format) = with_evidence(file, arguments, job)?;
     let levels = levels_of(arguments, Some(&history));
-    so_far.note_read(&history, format.name, &levels);
+    job.has_read(&history, format.name, &levels);
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let (name, beside) = (input::name(file), Beside::of(file, memory_max));
-    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
-    let used = history.memory() + index.memory();
-    let progress = Progress::default();
-    let limits = Limits {
-        stop: &|| clock.is_over(),
-        is_memory: &|| clock.is_memory(),
-        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|stage| progress.note(stage),
-    };
-    let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
+    let (name, beside) = (input::name(file), Beside::of(file, job.memory_max));
     if arguments.verbose {
         tell_sizes(&name, [start, read_at, indexed_at], (&history, &index));
     }
-    let tell = |level: Level, verdict: &Verdict, seconds: f64| {
-        so_far.note(level, verdict, seconds);
-        if arguments.verbose {
-            let stages = progress.take();
-            let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
-            let verdict = verdict.name();
-            say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
-        }
-    };
-    let decided = match arguments.engine {
-        Engine::Fast | Engine::Cadical => decide_within(&mut check, &levels, &clock, tell),
-        Engine::Reference => by_definition(&history, &levels, options(arguments)),
-    };
-    if let Some(path) = &arguments.certificate {
-        certify(&mut check, &levels, path)?;
-    }
     let options = options(arguments);
+    let decided = job.limited((&history, &index), |limits| {
+        let mut check = Check::new(&history, &index, limits).with_options(options);
+        let decided = match arguments.engine {
+            Engine::Fast | Engine::Cadical => {
+                job.decide(&mut check, &levels, |level, verdict, seconds| {
+                    if arguments.verbose {
+                        job.say_decided(&name, level, verdict, seconds);
+                    }
+                })
+            }
+            Engine::Reference => by_definition(&history, &levels, options),
+        };
+        if let Some(path) = &arguments.certificate {
+            job.clock.use_the_rest();
+            certify(&mut check, &levels, path)?;
+        }
+        Ok::<_, Failure>((decided, check.found().to_vec()))
+    });
+    let (decided, by_reading) = decided?;
     // Nobody waits for what explains a verdict if it is not shown.
     let shows = arguments.forms().any(|form| !(arguments.quiet && form.is("text")));
-    let verdicts = decided.iter().filter(|_| shows).map(|it| (it.0, &it.1));
-    let shown = counterexamples((&history, &index), verdicts, options, &limits);
-    let by_reading = check.found();
-    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
-    let mut report =
-        Report::new(&history, &index, (beside.source.as_str(), format.name), &findings);
+    job.clock.begin_explaining();
+    let shown = match shows {
+        true => job.explain((&history, &index), &decided, options),
+        false => Vec::new(),
+    };
+    job.clock.use_the_rest();
+    let findings =
+        Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };
+    let names = (beside.source.as_str(), format.name);
+    let mut report = Report::new(&history, &index, names, &findings);
     beside.note(file, &mut report);
     let given = shows && options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
@@ -368,11 +378,11 @@ fn checked(
     if given && arguments.engine != Engine::Reference {
         // The history is given up for it: read again where a page shows it.
         drop(index);
-        without_given(history, &decided, (&limits, options), &mut report);
+        job.without_given(history, &decided, options, &mut report);
         if !arguments.forms().any(|form| matches!(form, Form::Page)) {
             return Ok((rendered(&report, None, file, arguments)?, status));
         }
-        let (history, _) = input::read_again(file, &arguments.input, memory_max)?;
+        let (history, _) = input::read_again(file, &arguments.input, job.memory_max)?;
         let index = Index::new(&history);
         return Ok((rendered(&report, Some((&history, &index)), file, arguments)?, status));
     }
@@ -392,27 +402,6 @@ fn tell_sizes(
         history.memory() >> 20,
         index.memory() >> 20,
     ));
-}
-
-/// Decides violated levels again without the version orders that a database gave, to tell a
-/// level that is violated outright from an order that does not show it.
-pub(crate) fn without_given(
-    history: History,
-    decided: &[Decided],
-    (limits, options): (&Limits<'_>, Options),
-    report: &mut Report,
-) {
-    if !decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Violated(_))) {
-        return;
-    }
-    let history = history.without_version_orders();
-    let index = Index::new(&history);
-    let mut check = Check::new(&history, &index, limits).with_options(options);
-    for (level, verdict, _) in decided.iter().rev() {
-        if matches!(verdict, Verdict::Violated(_)) {
-            report.note_without_given(*level, &check.decide(*level));
-        }
-    }
 }
 
 /// Writes a certificate, and tells which levels are not in it.
@@ -440,7 +429,8 @@ pub(crate) fn decide(
     levels.iter().zip(seconds).map(|(&level, time)| (level, check.decide(level), time)).collect()
 }
 
-/// The same, such that levels which wait have their turn if time or memory are limited.
+/// The same, such that levels which wait have their turn if time or memory are limited. What
+/// single operations are about comes first: other levels say little of them, and take long.
 pub(crate) fn decide_within(
     check: &mut Check<'_>,
     levels: &[Level],
@@ -452,12 +442,23 @@ pub(crate) fn decide_within(
     }
     let mut seconds: HashMap<Level, f64> = HashMap::new();
     let mut begun = Instant::now();
-    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), |level, verdict| {
+    let mut told: Vec<Level> = Vec::new();
+    let mut note = |level: Level, verdict: &Verdict| {
         let total = seconds.entry(level).or_default();
         *total += begun.elapsed().as_secs_f64();
         begun = Instant::now();
-        tell(level, verdict, *total);
-    });
+        if !told.contains(&level) {
+            tell(level, verdict, *total);
+        }
+        if !matches!(verdict, Verdict::Unknown(_)) {
+            told.push(level);
+        }
+    };
+    if levels.contains(&Level::Linearizable) {
+        clock.turn(FIRST_PARTS);
+        note(Level::Linearizable, &check.decide(Level::Linearizable));
+    }
+    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), note);
     let timed = |(level, verdict): (Level, Verdict)| {
         (level, verdict, seconds.get(&level).copied().unwrap_or(0.0))
     };

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Options of `isolde convert`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// The history; `-` is standard input
     file: PathBuf,
@@ -23,21 +23,30 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
-    resources: limits::Resources,
+    limits: limits::Arguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply()?;
+    arguments.limits.resources.apply()?;
     let Some(to) = target(arguments.to.as_deref(), arguments.output.as_deref())? else {
         let message = "convert: expected --to FORMAT, or an --output that ends in .isolde; see \
                        `isolde formats`";
         return Err(Failure::Usage(message.into()));
     };
-    let memory_max = arguments.resources.memory_max();
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
-    let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
-    write(&history, &to, arguments.output.as_deref())?;
-    Ok(Status::Satisfied)
+    let (options, clock) = (arguments.clone(), arguments.limits.clock(None));
+    let converted = limits::within(&clock, move || {
+        let memory_max = options.limits.resources.memory_max();
+        let (history, _) = input::read(&options.file, &options.input, memory_max)?;
+        write(&history, &to, options.output.as_deref())
+    });
+    match converted {
+        Ok(converted) => converted.map(|()| Status::Satisfied),
+        Err(reached) => {
+            output::forget_partial();
+            reached.end(&arguments.file, &arguments.limits.resources)
+        }
+    }
 }
 
 /// A format that histories can be written in.

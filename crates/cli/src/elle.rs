@@ -19,7 +19,7 @@ use isolde_report::{Prose, explain, tell, to_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
 
 /// Options of `isolde elle`.
 #[derive(clap::Args, Clone)]
@@ -204,12 +204,12 @@ struct Said {
 }
 
 fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
-    let deadline = arguments.limits.deadline(Instant::now());
+    let clock = Arc::new(arguments.limits.clock(None));
     let work = {
-        let (file, arguments) = (file.to_owned(), arguments.clone());
-        move || said(&file, &arguments, deadline)
+        let (file, arguments, clock) = (file.to_owned(), arguments.clone(), Arc::clone(&clock));
+        move || said(&file, &arguments, &clock)
     };
-    let said = match limits::within(deadline, work) {
+    let said = match limits::within(&clock, work) {
         Ok(said) => said?,
         Err(reached) => match reached.while_reading(file, &arguments.limits.resources) {
             Some(failure) => return Err(failure),
@@ -224,7 +224,7 @@ fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
 }
 
 /// What there is to say about a file, if that takes no longer than allowed.
-fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result<Said, Failure> {
+fn said(file: &Path, arguments: &Arguments, clock: &limits::Clock) -> Result<Said, Failure> {
     let format = arguments.format.map(|format| match format {
         InputFormat::Edn => "jepsen-edn".to_owned(),
         InputFormat::Json => "jepsen-json".to_owned(),
@@ -232,7 +232,6 @@ fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result
     let options = input::Arguments { from: format, initial: None, complete_log: false };
     let memory_max = arguments.limits.resources.memory_max();
     let (history, _) = input::read(file, &options, memory_max)?;
-    let clock = limits::Clock::until(deadline);
     let limits = Limits {
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),

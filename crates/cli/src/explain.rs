@@ -3,13 +3,18 @@
 use crate::beside::Beside;
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
+use crate::job::Job;
+use crate::limits::Reached;
 use crate::output::{self, OutputFormat};
+use crate::so_far::SoFar;
 use crate::{input, limits};
-use isolde::{Check, Level, Limits, Options, Verdict, applicable_levels, counterexamples};
+use isolde::{Check, Level, Options, Verdict, Violated, applicable_levels};
 use isolde_history::Index;
-use isolde_report::{Findings, Report, Which, to_explanations};
+use isolde_report::{Decided, Findings, Report, Which, to_explanations};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of `isolde explain`.
 #[derive(clap::Args, Clone)]
@@ -41,71 +46,80 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
-    let start = Instant::now();
+    let interruption = Interruption::of("explain")?;
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(&interruption);
+    let job = Arc::new(Job::new(clock, &arguments.limits.resources, true));
     let options = arguments.clone();
-    let explained = move || explained(&options, start);
-    let (text, status) = match limits::within(arguments.limits.deadline(start), explained) {
+    let (text, status) = match job.within(move |job| explained(&options, job)) {
         Ok(result) => result?,
-        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
+        Err(reached) => match given_up(arguments, reached, &job.so_far) {
+            Some(known) => known,
+            None => return reached.end(&arguments.file, &arguments.limits.resources),
+        },
     };
     output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
     Ok(status)
 }
 
-fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), Failure> {
-    let memory_max = arguments.limits.resources.memory_max();
-    let (mut history, format) = input::read(&arguments.file, &arguments.input, memory_max)?;
+/// What is known by the time that a limit is reached: which levels are violated. Nothing if the
+/// history was not even read.
+fn given_up(arguments: &Arguments, reached: Reached, so_far: &SoFar) -> Option<(String, Status)> {
+    let decided = so_far.decided(so_far.levels()?, reached);
+    let report = so_far.report(&input::name(&arguments.file), &decided, reached);
+    Some((arguments.told(&report), arguments.status(&decided)))
+}
+
+fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
+    let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
     let sources = check::sources(&arguments.without);
     if !sources.given {
         history = history.without_version_orders();
     }
-    let index = Index::new(&history);
-    let clock = limits::Clock::new(start, arguments.limits.deadline(start));
-    let used = history.memory() + index.memory();
-    let limits = Limits {
-        stop: &|| clock.is_over(),
-        is_memory: &|| clock.is_memory(),
-        working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|_| {},
-    };
-    let options = Options { sources, ..check::options_with(arguments.clock_drift) };
     let mut levels = arguments.levels.clone();
     if levels.is_empty() {
         levels = applicable_levels(&history);
     }
     levels.sort_unstable();
     levels.dedup();
-    let mut checking = Check::new(&history, &index, &limits).with_options(options);
-    let decided = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
-    let beside = Beside::of(&arguments.file, memory_max);
-    let verdicts = decided.iter().map(|it| (it.0, &it.1));
-    let shown = counterexamples((&history, &index), verdicts, options, &limits);
-    let by_reading = checking.found();
-    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
-    let mut report =
-        Report::new(&history, &index, (beside.source.as_str(), format.name), &findings);
+    job.has_read(&history, format.name, &levels);
+    let index = Index::new(&history);
+    let options = Options { sources, ..check::options_with(arguments.clock_drift) };
+    let (decided, by_reading) = job.limited((&history, &index), |limits| {
+        let mut checking = Check::new(&history, &index, limits).with_options(options);
+        let decided = job.decide(&mut checking, &levels, |_, _, _| {});
+        (decided, checking.found().to_vec())
+    });
+    job.clock.use_the_rest();
+    let shown = job.explain((&history, &index), &decided, options);
+    let beside = Beside::of(&arguments.file, job.memory_max);
+    let findings =
+        Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };
+    let names = (beside.source.as_str(), format.name);
+    let mut report = Report::new(&history, &index, names, &findings);
     beside.note(&arguments.file, &mut report);
-    let all = arguments.all || !arguments.levels.is_empty();
-    let text = to_explanations(&report, if all { Which::All } else { Which::Broken });
-    let is = |wanted: &str| decided.iter().any(|(_, verdict, _)| verdict.name() == wanted);
-    let status = match arguments.levels.is_empty() {
-        false if is("violated") => Status::Violated,
-        _ if is("unknown") => Status::Unknown,
-        _ => Status::Satisfied,
-    };
-    Ok((text, status))
+    Ok((arguments.told(&report), arguments.status(&decided)))
+}
+
+impl Arguments {
+    fn told(&self, report: &Report) -> String {
+        let all = self.all || !self.levels.is_empty();
+        to_explanations(report, if all { Which::All } else { Which::Broken })
+    }
+
+    fn status(&self, decided: &[Decided]) -> Status {
+        let is = |wanted: &str| decided.iter().any(|(_, verdict, _)| verdict.name() == wanted);
+        match self.levels.is_empty() {
+            false if is("violated") => Status::Violated,
+            _ if is("unknown") => Status::Unknown,
+            _ => Status::Satisfied,
+        }
+    }
 }
 
 /// The first violation among levels, weakest first.
-pub(crate) fn first_violated(
-    checking: &mut Check<'_>,
-    levels: &[Level],
-) -> (Option<(Level, isolde::Violated)>, bool) {
-    let decided = check::decide(checking, levels, |_, _, _| {});
-    let is_open = decided.iter().any(|(_, verdict, _)| matches!(verdict, Verdict::Unknown(_)));
-    let violated = decided.into_iter().find_map(|(level, verdict, _)| match verdict {
-        Verdict::Violated(violated) => Some((level, violated)),
+pub(crate) fn first_violated(decided: &[Decided]) -> Option<(Level, &Violated)> {
+    decided.iter().find_map(|(level, verdict, _)| match verdict {
+        Verdict::Violated(violated) => Some((*level, violated)),
         _ => None,
-    });
-    (violated, is_open)
+    })
 }

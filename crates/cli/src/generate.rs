@@ -80,7 +80,7 @@ fn hidden(bug: Bug, history: History) -> Option<String> {
         ));
     }
     let deadline = Instant::now() + PATIENCE;
-    let holds = limits::within(Some(deadline), move || {
+    let holds = limits::within(&limits::Clock::until(Some(deadline)), move || {
         let limits = Limits { stop: &|| Instant::now() >= deadline, ..Limits::NONE };
         let index = Index::new(&history);
         matches!(Check::new(&history, &index, &limits).decide(level), Verdict::Satisfied(_))

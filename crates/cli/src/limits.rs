@@ -1,48 +1,161 @@
 //! Limits of time and memory: how they are written and how they are kept.
 
 use crate::exit::{Failure, Status};
-use crate::{heap, input, say};
+use crate::interruption::Interruption;
+use crate::{heap, input, say, status_line};
+use isolde::{Unknown, Verdict};
+use isolde_report::Decided;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+/// How long a command that decides levels may take, unless the user says otherwise.
+pub(crate) const USUAL_TIME: Duration = Duration::from_mins(5);
+/// Explaining what was found may take so long, whatever deciding took.
+const EXPLAINING_MAX: Duration = Duration::from_secs(10);
+/// Of a time limit, one part in so many is kept for it, if that is less.
+const EXPLAINING_PARTS: u32 = 8;
 
 /// Time that a check may use, and its resources.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Answer `unknown` for what is not decided after this long, such as 30s, 5m or 500ms
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(crate) timeout: Option<Duration>,
+    /// End after this long, such as 30s, 5m or 500ms, with what is known by then: what is not
+    /// decided is `unknown`. `none` is no limit [default: 5m where levels are decided]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
+    pub(crate) timeout: Option<Timeout>,
     #[command(flatten)]
     pub(crate) resources: Resources,
 }
 
-impl Arguments {
-    pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
-        self.timeout.map(|timeout| start + timeout)
+/// What `--timeout` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// However long it takes.
+    None,
+    After(Duration),
+}
+
+impl Timeout {
+    /// As it is typed.
+    pub(crate) fn typed(self) -> String {
+        match self {
+            Timeout::None => "none".to_owned(),
+            Timeout::After(time) => typed(time),
+        }
     }
 }
 
-/// Tells when a check has to end: at a deadline, at the end of the part of the time until then
-/// whose turn it is, or because the memory is full. Remembers why it said so.
+impl Arguments {
+    /// How long it may take: as asked for, or as usual.
+    pub(crate) fn time(&self, usual: Option<Duration>) -> Option<Duration> {
+        match self.timeout {
+            None => usual,
+            Some(Timeout::None) => None,
+            Some(Timeout::After(time)) => Some(time),
+        }
+    }
+
+    /// The clock of a command that starts now.
+    pub(crate) fn clock(&self, usual: Option<Duration>) -> Clock {
+        let start = Instant::now();
+        Clock::new(start, self.time(usual).map(|time| start + time))
+    }
+}
+
+/// Tells when work has to end: at a deadline, at the end of the part of the time until then
+/// whose turn it is, because the memory is full, or for a signal. Remembers why it said so.
+///
+/// One clock is passed down to all that a command does. Who works asks it now and then; who
+/// waits for the work ([`within`]) asks it too, and answers without it if it does not end.
 pub(crate) struct Clock {
     start: Instant,
+    /// When all of it has to be over.
+    last: Option<Instant>,
     /// In nanoseconds since the start, like the next; the largest number is never.
     deadline: AtomicU64,
     turn_ends: AtomicU64,
     is_memory: AtomicBool,
+    /// Set by a signal.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Clock {
-    pub(crate) fn new(start: Instant, deadline: Option<Instant>) -> Clock {
+    pub(crate) fn new(start: Instant, last: Option<Instant>) -> Clock {
         let never = || AtomicU64::new(u64::MAX);
         let is_memory = AtomicBool::new(false);
-        let clock = Clock { start, deadline: never(), turn_ends: never(), is_memory };
-        if let Some(deadline) = deadline {
-            clock.ends_at(deadline);
+        let (deadline, turn_ends, interrupted) = (never(), never(), Arc::default());
+        let clock = Clock { start, last, deadline, turn_ends, is_memory, interrupted };
+        if let Some(last) = last {
+            clock.ends_at(last);
         }
         clock
+    }
+
+    /// The same, and a signal ends it.
+    pub(crate) fn interrupted_by(self, interruption: &Interruption) -> Clock {
+        Clock { interrupted: Arc::clone(&interruption.stop), ..self }
+    }
+
+    /// Since it began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// How much of the time is needed in the end, so that what is found can be explained.
+    pub(crate) fn explaining_share(&self) -> Duration {
+        EXPLAINING_MAX.min(self.share(EXPLAINING_PARTS))
+    }
+
+    /// One of so many parts of all the time; nothing if it has no end.
+    pub(crate) fn share(&self, parts: u32) -> Duration {
+        self.last.map_or(Duration::ZERO, |last| last.saturating_duration_since(self.start) / parts)
+    }
+
+    /// What goes on now ends so long before the work as a whole.
+    pub(crate) fn keep(&self, kept: Duration) {
+        if let Some(last) = self.last {
+            self.ends_at(last - kept);
+        }
+    }
+
+    /// Ends at this time, if that is sooner than it would.
+    pub(crate) fn brings_forward(&self, deadline: Instant) -> bool {
+        let is_sooner = self.since_start(deadline) < self.deadline.load(Relaxed);
+        if is_sooner {
+            self.ends_at(deadline);
+        }
+        is_sooner
+    }
+
+    /// From now on it is the time for explaining that runs.
+    pub(crate) fn begin_explaining(&self) {
+        let end = Instant::now() + EXPLAINING_MAX;
+        self.ends_at(self.last.map_or(end, |last| last.min(end)));
+    }
+
+    /// From now on it is all that is left which runs.
+    pub(crate) fn use_the_rest(&self) {
+        self.deadline.store(self.last.map_or(u64::MAX, |last| self.since_start(last)), Relaxed);
+        self.turn_ends.store(u64::MAX, Relaxed);
+    }
+
+    /// Whether a signal has ended the work.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    /// Says of levels that are open because of a signal that it was one: the engine knows no
+    /// signals.
+    pub(crate) fn name_signal(&self, decided: &mut [Decided]) {
+        if !self.is_interrupted() {
+            return;
+        }
+        for (_, verdict, _) in decided {
+            name_limit(verdict, Reached::Signal.message());
+        }
     }
 
     /// One that starts now.
@@ -63,6 +176,7 @@ impl Clock {
     pub(crate) fn is_over(&self) -> bool {
         let is_full = heap::is_full();
         let is_over = is_full
+            || self.interrupted.load(Relaxed)
             || self.has_deadline() && {
                 let now = self.since_start(Instant::now());
                 now >= self.deadline.load(Relaxed) || now >= self.turn_ends.load(Relaxed)
@@ -100,6 +214,16 @@ pub(crate) enum Reached {
     Time,
     Memory,
     Threads,
+    Signal,
+}
+
+/// Says of a level that is open because its time was up what ended it.
+pub(crate) fn name_limit(verdict: &mut Verdict, why: &str) {
+    if let Verdict::Unknown(Unknown::Limit(reason)) = verdict
+        && (*reason == Reached::Time.message() || reason.starts_with("time is up"))
+    {
+        *reason = why.into();
+    }
 }
 
 impl Reached {
@@ -108,6 +232,7 @@ impl Reached {
             Reached::Time => "the time limit was reached",
             Reached::Memory => "the memory limit was reached",
             Reached::Threads => "the system allows no more threads",
+            Reached::Signal => "interrupted",
         }
     }
 
@@ -127,13 +252,21 @@ impl Reached {
     }
 }
 
-/// Does the work on another thread, and gives up waiting for it soon after the deadline,
-/// or when it wants much more memory than allowed, whatever the work is at.
+/// Does the work on another thread, and gives up waiting for it soon after the clock says that
+/// it is over, or when it wants much more memory than allowed, whatever the work is at.
 pub(crate) fn within<T: Send + 'static>(
-    deadline: Option<Instant>,
+    clock: &Clock,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Reached> {
-    const GRACE: Duration = Duration::from_millis(200);
+    within_and(clock, work, || {})
+}
+
+/// The same; whoever waits does something now and then.
+pub(crate) fn within_and<T: Send + 'static>(
+    clock: &Clock,
+    work: impl FnOnce() -> T + Send + 'static,
+    mut look: impl FnMut(),
+) -> Result<T, Reached> {
     const LOOK: Duration = Duration::from_millis(20);
     /// As much as the first thread of a process has.
     const STACK: usize = 8 << 20;
@@ -144,23 +277,51 @@ pub(crate) fn within<T: Send + 'static>(
         let _ = sender.send(work());
     });
     let Ok(worker) = worker else { return Err(Reached::Threads) };
-    let left = || deadline.map(|at| (at + GRACE).saturating_duration_since(Instant::now()));
-    loop {
-        match receiver.recv_timeout(left().map_or(LOOK, |left| left.min(LOOK))) {
+    status_line::begin(clock.last.map(|last| last.saturating_duration_since(clock.start)));
+    let mut patience = Patience::default();
+    let result = loop {
+        match receiver.recv_timeout(LOOK) {
             Ok(result) => {
                 heap::hold_nobody();
-                return Ok(result);
+                break Ok(result);
             }
-            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => return Err(Reached::Memory),
-            Err(RecvTimeoutError::Timeout) if left() == Some(Duration::ZERO) => {
-                return Err(Reached::Time);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => break Err(Reached::Memory),
+            Err(RecvTimeoutError::Timeout) => match patience.ended(clock) {
+                Some(reached) => break Err(reached),
+                None => {
+                    look();
+                    status_line::draw();
+                }
+            },
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(panic) => std::panic::resume_unwind(panic),
                 Ok(()) => unreachable!("the worker sends its result before it ends"),
             },
         }
+    };
+    status_line::end();
+    result
+}
+
+/// How long work that should be over is waited for: who works looks at the clock now and then,
+/// and still has to say what is known.
+#[derive(Default)]
+struct Patience {
+    signal: Option<Instant>,
+}
+
+impl Patience {
+    const AFTER_TIME: Duration = Duration::from_millis(200);
+    const AFTER_SIGNAL: Duration = Duration::from_secs(3);
+
+    /// Why nobody waits any more.
+    fn ended(&mut self, clock: &Clock) -> Option<Reached> {
+        if clock.interrupted.load(Relaxed) {
+            let signal = self.signal.get_or_insert_with(Instant::now);
+            return (signal.elapsed() >= Self::AFTER_SIGNAL).then_some(Reached::Signal);
+        }
+        let is_late = |last: Instant| Instant::now() >= last + Self::AFTER_TIME;
+        clock.last.is_some_and(is_late).then_some(Reached::Time)
     }
 }
 
@@ -224,6 +385,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+fn parse_timeout(text: &str) -> Result<Timeout, String> {
+    if text == "none" {
+        return Ok(Timeout::None);
+    }
+    let time = parse_duration(text)
+        .map_err(|message| message.replacen("expected a time", "expected `none` or a time", 1))?;
+    Ok(Timeout::After(time))
 }
 
 /// How long something is to go on: nothing of it would be a misunderstanding.
@@ -302,8 +472,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "what went wrong")]
     fn a_panic_under_a_deadline_is_one() {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        let _: Result<(), Reached> = within(Some(deadline), || panic!("what went wrong"));
+        let clock = Clock::until(Some(Instant::now() + Duration::from_mins(1)));
+        let _: Result<(), Reached> = within(&clock, || panic!("what went wrong"));
     }
 
     #[test]

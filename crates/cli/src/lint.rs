@@ -12,7 +12,6 @@ use isolde_history::Index;
 use isolde_report::{LintReport, lint_to_text, to_json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// Options of `isolde lint`.
 #[derive(clap::Args, Clone)]
@@ -40,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), file)?;
     let (path, options) = (file.clone(), arguments.clone());
-    let deadline = arguments.limits.deadline(Instant::now());
-    let (text, status) = match limits::within(deadline, move || linted(&path, &options)) {
+    let clock = arguments.limits.clock(None);
+    let (text, status) = match limits::within(&clock, move || linted(&path, &options)) {
         Ok(linted) => linted?,
         Err(reached) => return reached.end(file, &arguments.limits.resources),
     };

@@ -18,6 +18,7 @@ mod heap;
 mod http;
 mod input;
 mod interruption;
+mod job;
 mod limits;
 mod lint;
 mod matrix;
@@ -31,6 +32,7 @@ mod serve;
 mod shrink;
 mod so_far;
 mod stats;
+mod status_line;
 mod subject;
 mod terminal;
 mod verify;
@@ -191,6 +193,9 @@ fn out(text: &str) -> Result<(), exit::Failure> {
 /// Tells the user something beside the result, on standard error. Names of files and
 /// words of programs are in it, which may contain commands to a terminal.
 fn say(text: &str) {
-    // If standard error is closed nobody is left to tell.
-    let _ = writeln!(std::io::stderr(), "{}", isolde_report::visible(text));
+    let text = isolde_report::visible(text);
+    status_line::above(|| {
+        // If standard error is closed nobody is left to tell.
+        let _ = writeln!(std::io::stderr(), "{text}");
+    });
 }

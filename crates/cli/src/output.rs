@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// How a result is printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,24 +56,53 @@ pub(crate) fn filled_whole<T, E: From<io::Error>>(
     let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut partial = place.as_os_str().to_owned();
     partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let partial = Partial::at(PathBuf::from(partial));
+    let partial = &partial.0;
     let moved = || {
         // What a killed program left of its own is in the way, and so is a link, which would
         // lead the result elsewhere. A new file is neither.
-        match std::fs::remove_file(&partial) {
+        match std::fs::remove_file(partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let written = filled(File::create_new(&partial)?, write)?;
+        let written = filled(File::create_new(partial)?, write)?;
         if let Some(there) = there {
-            std::fs::set_permissions(&partial, there.permissions())?;
+            std::fs::set_permissions(partial, there.permissions())?;
         }
-        std::fs::rename(&partial, &place)?;
+        std::fs::rename(partial, &place)?;
         Ok(written)
     };
     moved().inspect_err(|_| {
-        let _ = std::fs::remove_file(&partial);
+        let _ = std::fs::remove_file(partial);
     })
+}
+
+/// Files that are being written.
+static PARTIAL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file that is noted as long as it is being written.
+struct Partial(PathBuf);
+
+impl Partial {
+    fn at(path: PathBuf) -> Partial {
+        PARTIAL.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+        Partial(path)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        PARTIAL.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
+}
+
+/// Removes what a thread was writing that nobody waits for any more.
+pub(crate) fn forget_partial() {
+    // The thread may be held by the limit of memory, also while it takes note of a file.
+    let Ok(paths) = PARTIAL.try_lock() else { return };
+    for path in &*paths {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Nobody wants a result in place of what it was made of.

@@ -1,8 +1,10 @@
 //! Where the time of a check went: the engine says what it is at, this looks at the clock.
 
-use isolde::{ComponentCounts, Stage};
+use crate::status_line;
+use isolde::{ComponentCounts, Level, Stage, Verdict};
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Times and counts of the stages so far.
@@ -17,13 +19,46 @@ struct State {
     /// Stages in the order they were first entered.
     spent: Vec<(&'static str, Duration)>,
     counts: Vec<String>,
+    /// The level that is being decided.
+    level: Option<Level>,
+    /// How many levels there are, and which of them are decided.
+    levels: usize,
+    decided: BTreeSet<Level>,
+    is_explaining: bool,
 }
 
 impl Progress {
+    /// The history was read: so many levels are to be decided.
+    pub(crate) fn begin(&self, levels: usize) {
+        self.with(|state| state.levels = levels);
+        status_line::tell("indexing".to_owned());
+    }
+
+    /// A level was decided, as far as it could.
+    pub(crate) fn decided(&self, level: Level, verdict: &Verdict) {
+        self.with(|state| {
+            if !matches!(verdict, Verdict::Unknown(_)) {
+                state.decided.insert(level);
+            }
+        });
+    }
+
+    /// All levels are decided, and what is violated gets explained.
+    pub(crate) fn explain(&self) {
+        self.with(|state| state.is_explaining = true);
+        status_line::tell("explaining what is violated".to_owned());
+    }
+
     /// Notes what the engine is at.
     pub(crate) fn note(&self, stage: Stage) {
-        let mut state = self.state.lock().expect("nobody panics while holding it");
+        let mut state = self.locked();
         let name = match stage {
+            Stage::Decide(level) => {
+                state.level = Some(level);
+                state.enter(None);
+                state.tell();
+                return;
+            }
             Stage::Infer => "infer",
             Stage::Witness => "witness",
             Stage::Solve => "solve",
@@ -53,11 +88,20 @@ impl Progress {
             }
         };
         state.enter(Some(name));
+        state.tell();
+    }
+
+    fn with(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.locked());
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while holding it")
     }
 
     /// What was spent since the last time, as `infer 0.001 s, …`; empty if nothing.
     pub(crate) fn take(&self) -> String {
-        let mut state = self.state.lock().expect("nobody panics while holding it");
+        let mut state = self.locked();
         state.enter(None);
         let mut text = String::new();
         for (name, spent) in state.spent.drain(..) {
@@ -72,6 +116,17 @@ impl Progress {
 }
 
 impl State {
+    /// Tells a terminal, if there is one, what goes on.
+    fn tell(&self) {
+        let Some(level) = self.level.filter(|_| !self.is_explaining && status_line::is_there())
+        else {
+            return;
+        };
+        let stage = self.current.map(|(name, _)| format!(" ({name})")).unwrap_or_default();
+        let (decided, all) = (self.decided.len(), self.levels);
+        status_line::tell(format!("{level}{stage}, {decided} of {all} decided"));
+    }
+
     fn enter(&mut self, next: Option<&'static str>) {
         let now = Instant::now();
         if let Some((name, since)) = self.current.take() {

@@ -6,7 +6,7 @@
 //! accuse the wrong ones.
 
 use crate::exit::{Failure, Status};
-use crate::{convert, input, limits, say};
+use crate::{convert, input, limits, output, say};
 use isolde_drivers::TARGETS;
 use isolde_harness::{Installed, Past};
 use isolde_history::format::{self, Input};
@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Options of `isolde recover`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// The database that was driven: its URL
     target: String,
@@ -47,6 +47,17 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.resources.apply()?;
+    let options = arguments.clone();
+    match limits::within(&limits::Clock::until(None), move || recovered(&options)) {
+        Ok(recovered) => recovered,
+        Err(reached) => {
+            output::forget_partial();
+            reached.end(&arguments.file, &arguments.resources)
+        }
+    }
+}
+
+fn recovered(arguments: &Arguments) -> Result<Status, Failure> {
     let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
     let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {

@@ -1,11 +1,14 @@
 //! `isolde report`: a run, a history, a report or a bundle as one HTML file.
 
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
+use crate::job::Job;
 use crate::subject::{Opening, Subject};
-use crate::{input, limits, out, output, say};
+use crate::{input, limits, out, output, say, status_line};
 use isolde_history::{Index, ReadError};
 use isolde_report::Page;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Options of `isolde report`.
 #[derive(clap::Args, Clone)]
@@ -25,9 +28,27 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
-    let opening = Opening { input: &arguments.input, limits: &arguments.limits };
-    let subject = opening.open(&arguments.file)?;
-    let page = to_page(&subject, &input::name(&arguments.file))?;
+    let interruption = Interruption::of("report")?;
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(&interruption);
+    let job = Arc::new(Job::new(clock, &arguments.limits.resources, true));
+    let (options, name) = (arguments.clone(), input::name(&arguments.file));
+    let made = job.within(move |job| {
+        let opening = Opening { input: &options.input, job };
+        let subject = opening.open(&options.file)?;
+        status_line::tell("drawing the page".to_owned());
+        to_page(&subject, &input::name(&options.file))
+    });
+    let page = match made {
+        Ok(page) => page?,
+        Err(reached) => {
+            let Some(subject) = Subject::so_far(&job.so_far, &name, reached) else {
+                return reached.end(&arguments.file, &arguments.limits.resources);
+            };
+            let message = reached.message();
+            say(&format!("isolde: {name}: {message}: the page has what was known by then"));
+            to_page(&subject, &name)?
+        }
+    };
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => beside(&arguments.file)?,

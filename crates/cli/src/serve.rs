@@ -6,6 +6,7 @@
 use crate::exit::{Failure, Status};
 use crate::http::{self, Answer, Waiting};
 use crate::interruption::Interruption;
+use crate::job::Job;
 use crate::run::strongest;
 use crate::subject::{HISTORY_FILE, Opening, RUN_FILE, read_json};
 use crate::{input, limits, out, report, say};
@@ -20,6 +21,8 @@ use std::time::{Duration, SystemTime};
 const AT_ONCE_MAX: usize = 8;
 /// Runs in the list.
 const RUNS_MAX: usize = 10_000;
+/// How long a history without verdicts is checked, unless the user says otherwise.
+const CHECK_TIME: Duration = Duration::from_mins(1);
 
 /// Options of `isolde serve`.
 #[derive(clap::Args, Clone)]
@@ -109,7 +112,9 @@ fn page(path: &str, arguments: &Arguments) -> Answer {
         let message = format!("{file} of this run leads outside of the folder that is served");
         return Answer::refusal("403 Forbidden", &message);
     }
-    let opening = Opening { input: &arguments.input, limits: &arguments.limits };
+    let clock = arguments.limits.clock(Some(CHECK_TIME));
+    let job = Job::new(clock, &arguments.limits.resources, false);
+    let opening = Opening { input: &arguments.input, job: &job };
     let made = opening.open(&folder).and_then(|subject| report::to_page(&subject, wanted));
     match made {
         Ok(page) => Answer::html(page),

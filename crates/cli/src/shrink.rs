@@ -2,14 +2,16 @@
 
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
-use crate::{explain, input, limits, out, output, say};
+use crate::interruption::Interruption;
+use crate::job::Job;
+use crate::{explain, input, limits, out, output, say, status_line};
 use isolde::{Check, Level, Limits, Progress, Unknown, Verdict, applicable_levels, shrink};
 use isolde_history::format::to_text;
 use isolde_history::{History, Index};
 use std::cell::Cell;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What to expect at other levels is found out for so long after the time is up,
@@ -49,10 +51,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     let name = input::name(&arguments.file);
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
+    let interruption = Interruption::of("shrink")?;
     let start = Instant::now();
+    let time = arguments.limits.time(Some(limits::USUAL_TIME));
+    // What was found in time is worth an answer after it.
+    let clock = limits::Clock::new(start, time.map(|time| start + time + EXPECTED_AFTER));
+    let clock = clock.interrupted_by(&interruption);
+    let job = Arc::new(Job::new(clock, &arguments.limits.resources, true).keeping_half());
     let options = arguments.clone();
-    // What was found in time is worth an answer after it, so only memory cuts it off.
-    let shrunk = match limits::within(None, move || shrunk(&options, start)) {
+    let shrunk = match job.within(move |job| shrunk(&options, job, start)) {
         Ok(shrunk) => shrunk?,
         Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
     };
@@ -75,64 +82,68 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
 }
 
-fn shrunk(arguments: &Arguments, start: Instant) -> Result<Shrunk, Failure> {
-    let memory_max = arguments.limits.resources.memory_max();
-    let (history, _) = input::read(&arguments.file, &arguments.input, memory_max)?;
-    let index = Index::new(&history);
-    let deadline = arguments.limits.deadline(start);
-    let clock = limits::Clock::until(deadline);
-    let limits = Limits {
-        stop: &|| clock.is_over(),
-        is_memory: &|| clock.is_memory(),
-        working_bytes_max: memory_max,
-        observe: &|_| {},
-    };
+fn shrunk(arguments: &Arguments, job: &Job, start: Instant) -> Result<Shrunk, Failure> {
+    let (history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
     let options = check::options_with(arguments.clock_drift);
-    let levels = match arguments.level {
+    let mut levels = match arguments.level {
         Some(level) => vec![level],
         None => applicable_levels(&history),
     };
-    let mut checking = Check::new(&history, &index, &limits).with_options(options);
-    let (level, violated) = match explain::first_violated(&mut checking, &levels) {
-        (Some(found), _) => found,
-        (None, true) => return Ok(Shrunk::Undecided),
-        (None, false) => return Ok(Shrunk::Satisfied),
-    };
-    let line = ProgressLine::new();
+    levels.sort_unstable();
+    job.has_read(&history, format.name, &levels);
+    let index = Index::new(&history);
     let given_up = Cell::new(0);
-    let observe = |progress: Progress| {
-        given_up.set(progress.given_up);
-        line.show(progress);
+    let found = job.limited((&history, &index), |limits| {
+        let mut checking = Check::new(&history, &index, limits).with_options(options);
+        let decided = job.decide(&mut checking, &levels, |_, _, _| {});
+        let Some((level, violated)) = explain::first_violated(&decided) else {
+            let is_open = decided.iter().any(|it| matches!(it.1, Verdict::Unknown(_)));
+            return Err(if is_open { Shrunk::Undecided } else { Shrunk::Satisfied });
+        };
+        job.clock.keep(EXPECTED_AFTER);
+        let observe = |progress: Progress| {
+            given_up.set(progress.given_up);
+            let Progress { transactions, operations, checks, .. } = progress;
+            status_line::tell(format!(
+                "{transactions} transactions, {operations} operations left after {checks} checks"
+            ));
+        };
+        job.progress.explain();
+        let whole = (&history, &index);
+        Ok((level, shrink(whole, level, violated, options, limits, &observe)))
+    });
+    let (level, part) = match found {
+        Ok(found) => found,
+        Err(nothing) => return Ok(nothing),
     };
-    let whole = (&history, &index);
-    let part = shrink(whole, level, &violated, options, &limits, &observe);
-    line.clear();
-    let left = &part.history;
+    let (left, name) = (&part.history, input::name(&arguments.file));
     say(&format!(
-        "isolde: {}: {} of {} transactions, {} of {} operations still violate {level}, found in \
-         {:.1} s",
-        input::name(&arguments.file),
+        "isolde: {name}: {} of {} transactions, {} of {} operations still violate {level}, found \
+         in {:.1} s",
         left.txn_count(),
         history.txn_count(),
         left.op_count(),
         history.op_count(),
         start.elapsed().as_secs_f64()
     ));
-    if given_up.get() > 0 {
+    if job.clock.is_over() {
+        say(&format!("isolde: {name}: it was ended early, so it may not be the smallest"));
+    } else if given_up.get() > 0 {
         say(&format!(
-            "isolde: {}: {} smaller parts took too long to decide, so it may not be the smallest",
-            input::name(&arguments.file),
+            "isolde: {name}: {} smaller parts took too long to decide, so it may not be the \
+             smallest",
             given_up.get()
         ));
     }
+    status_line::tell("deciding what to expect at other levels".to_owned());
     let now = Instant::now();
-    let clock = limits::Clock::until(Some(match deadline {
-        Some(deadline) => deadline.max(now + EXPECTED_AFTER),
+    let clock = limits::Clock::until(Some(match arguments.limits.time(Some(limits::USUAL_TIME)) {
+        Some(time) => (start + time).clamp(now + EXPECTED_AFTER, now + EXPECTED_MAX),
         None => now + EXPECTED_MAX,
     }));
-    let limits = Limits { stop: &|| clock.is_over(), ..limits };
-    let file = input::name(&arguments.file);
-    Ok(Shrunk::Smaller(with_header(left, level, &file, options, &limits)))
+    let stop = || clock.is_over() || job.clock.is_interrupted();
+    let limits = Limits { stop: &stop, working_bytes_max: job.memory_max, ..Limits::NONE };
+    Ok(Shrunk::Smaller(with_header(left, level, &name, options, &limits)))
 }
 
 /// The text of a history with its story and what to expect of it, as far as that is found out
@@ -164,40 +175,4 @@ pub(crate) fn with_header(
         writeln!(header, "# expect {level} {name}").expect("a string grows");
     }
     header + rest
-}
-
-/// One line on a terminal that says how far it is.
-struct ProgressLine {
-    is_terminal: bool,
-    last: Cell<Option<Instant>>,
-}
-
-impl ProgressLine {
-    const EVERY: Duration = Duration::from_millis(200);
-
-    fn new() -> Self {
-        ProgressLine { is_terminal: std::io::stderr().is_terminal(), last: Cell::new(None) }
-    }
-
-    fn show(&self, progress: Progress) {
-        let is_due = self.last.get().is_none_or(|last| last.elapsed() >= Self::EVERY);
-        if !self.is_terminal || !is_due {
-            return;
-        }
-        self.last.set(Some(Instant::now()));
-        let Progress { transactions, operations, checks, .. } = progress;
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(
-            stderr,
-            "\r\x1b[Kshrinking: {transactions} transactions, {operations} operations left after \
-             {checks} checks"
-        );
-        let _ = stderr.flush();
-    }
-
-    fn clear(&self) {
-        if self.is_terminal && self.last.get().is_some() {
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
-        }
-    }
 }

@@ -41,6 +41,12 @@ impl SoFar {
         decided.push((level, verdict, seconds));
     }
 
+    /// What is decided so far.
+    pub(crate) fn known(&self) -> Vec<Decided> {
+        // A thread that wanted too much memory is held wherever it was, also in here.
+        self.decided.try_lock().map_or_else(|_| Vec::new(), |it| it.clone())
+    }
+
     /// The levels that are asked for, if that is known.
     pub(crate) fn levels(&self) -> Option<&[Level]> {
         self.read.get().map(|read| &*read.levels)
@@ -48,8 +54,7 @@ impl SoFar {
 
     /// Verdicts for all levels: what is not decided is unknown because of the limit.
     pub(crate) fn decided(&self, levels: &[Level], reached: Reached) -> Vec<Decided> {
-        // A thread that wanted too much memory is held wherever it was, also in here.
-        let decided = self.decided.try_lock().map_or_else(|_| Vec::new(), |it| it.clone());
+        let decided = self.known();
         let verdict = |&level: &Level| {
             let known = decided.iter().find(|known| known.0 == level).cloned();
             let known = known.filter(|known| !matches!(known.1, Verdict::Unknown(_)));

@@ -6,7 +6,6 @@ use crate::{input, limits};
 use isolde_history::Index;
 use isolde_report::{Stats, stats_to_text, to_json};
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Options of `isolde stats`.
 #[derive(clap::Args, Clone)]
@@ -29,8 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     output::refuse_input(arguments.output.as_deref(), &arguments.file)?;
     let options = arguments.clone();
-    let deadline = arguments.limits.deadline(Instant::now());
-    let counted = match limits::within(deadline, move || counted(&options)) {
+    let counted = match limits::within(&arguments.limits.clock(None), move || counted(&options)) {
         Ok(counted) => counted?,
         Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
     };

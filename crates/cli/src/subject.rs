@@ -1,8 +1,11 @@
 //! What a page or a bundle is about: a run, a history, a report, or a bundle of them.
 
 use crate::exit::Failure;
-use crate::{archive, beside, check, heap, input, limits};
-use isolde::{Check, Limits, Options, applicable_levels, counterexamples};
+use crate::job::Job;
+use crate::limits::Reached;
+use crate::so_far::SoFar;
+use crate::{archive, beside, heap, input};
+use isolde::{Check, Options, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
 use isolde_report::{Findings, Report, refuse_other_schema};
@@ -10,7 +13,6 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// The file of a run's folder that tells about it.
 pub(crate) const RUN_FILE: &str = "run.json";
@@ -20,8 +22,6 @@ pub(crate) const HISTORY_FILE: &str = "history.log";
 pub(crate) const MANIFEST: &str = "isolde-bundle.json";
 /// The version of bundles.
 pub(crate) const BUNDLE: u64 = 1;
-/// How long a history is checked, unless the user says otherwise.
-const CHECK_TIME: Duration = Duration::from_mins(1);
 /// What is wrong with an archive that ends too early.
 const CUT_OFF: &str = "the bundle is cut off or damaged; copy it again";
 /// What a file that may be JSON of ours or a bundle is known by.
@@ -30,7 +30,8 @@ const START_BYTES: usize = 1 << 16;
 /// How to open something.
 pub(crate) struct Opening<'a> {
     pub(crate) input: &'a input::Arguments,
-    pub(crate) limits: &'a limits::Arguments,
+    /// What a history that has to be checked may take.
+    pub(crate) job: &'a Job,
 }
 
 /// Something that was opened.
@@ -43,6 +44,17 @@ pub(crate) struct Subject {
     pub(crate) history: Option<History>,
     /// The file of the history, if it is one.
     pub(crate) source: Option<PathBuf>,
+}
+
+impl Subject {
+    /// What is known of a history that was not checked to the end when a limit was reached;
+    /// nothing if it was not even read.
+    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Reached) -> Option<Subject> {
+        let decided = so_far.decided(so_far.levels()?, reached);
+        let report = so_far.report(name, &decided, reached);
+        let report = serde_json::to_value(&report).expect("a report is plain data");
+        Some(Subject { report, run: None, history: None, source: None })
+    }
 }
 
 impl Opening<'_> {
@@ -108,8 +120,7 @@ impl Opening<'_> {
     }
 
     fn options(&self) -> ReadOptions {
-        let memory_max = self.limits.resources.memory_max();
-        self.input.options(memory_max)
+        self.input.options(self.job.memory_max)
     }
 
     /// A finished run: its verdicts are there, the history is shown if it still is.
@@ -129,39 +140,37 @@ impl Opening<'_> {
 
     /// A history is checked first.
     fn of_history(&self, path: &Path) -> Result<Subject, Failure> {
-        let memory_max = self.limits.resources.memory_max();
-        let (history, format) = input::read(path, self.input, memory_max)?;
+        let (history, format) = input::read(path, self.input, self.job.memory_max)?;
         let report = self.checked(&history, (&input::name(path), format.name));
         let source = path.is_file().then(|| path.to_owned());
         Ok(Subject { report, run: None, history: Some(history), source })
     }
 
     /// The report on all levels that a history can tell something about.
-    pub(crate) fn checked(&self, history: &History, named: (&str, &str)) -> Value {
-        let index = Index::new(history);
-        let deadline = Instant::now() + self.limits.timeout.unwrap_or(CHECK_TIME);
-        let clock = limits::Clock::until(Some(deadline));
-        let used = history.memory() + index.memory();
-        let memory_max = self.limits.resources.memory_max();
-        let limits = Limits {
-            stop: &|| clock.is_over(),
-            is_memory: &|| clock.is_memory(),
-            working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-            observe: &|_| {},
+    pub(crate) fn checked(&self, history: &History, named: (&str, &'static str)) -> Value {
+        let levels = applicable_levels(history);
+        self.job.has_read(history, named.1, &levels);
+        let (index, options) = (Index::new(history), Options::default());
+        let (decided, by_reading) = self.job.limited((history, &index), |limits| {
+            let mut checking = Check::new(history, &index, limits);
+            let decided = self.job.decide(&mut checking, &levels, |_, _, _| {});
+            (decided, checking.found().to_vec())
+        });
+        self.job.clock.begin_explaining();
+        let shown = self.job.explain((history, &index), &decided, options);
+        self.job.clock.use_the_rest();
+        let findings = Findings {
+            decided: &decided,
+            counterexamples: &shown,
+            by_reading: &by_reading,
+            options,
         };
-        let mut checking = Check::new(history, &index, &limits);
-        let decided = check::decide(&mut checking, &applicable_levels(history), |_, _, _| {});
-        let options = Options::default();
-        let verdicts = decided.iter().map(|it| (it.0, &it.1));
-        let shown = counterexamples((history, &index), verdicts, options, &limits);
-        let by_reading = checking.found();
-        let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
         let report = Report::new(history, &index, named, &findings);
         serde_json::to_value(&report).expect("a report is plain data")
     }
 
     fn of_bundle(&self, path: &Path, first: &str) -> Result<Subject, Failure> {
-        let bundle = Bundle::open(path, first, self.limits.resources.memory_max())?;
+        let bundle = Bundle::open(path, first, self.job.memory_max)?;
         let report = bundle.json("report.json")?;
         refuse_other_schema(&report).map_err(|message| bundle.wrong(message))?;
         let run = bundle.content(RUN_FILE).map(|_| bundle.json(RUN_FILE)).transpose()?;

@@ -28,15 +28,15 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
-    resources: limits::Resources,
+    limits: limits::Arguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    arguments.resources.apply()?;
-    let options = arguments.clone();
-    let (text, status) = match limits::within(None, move || verified(&options)) {
+    arguments.limits.resources.apply()?;
+    let (options, clock) = (arguments.clone(), arguments.limits.clock(None));
+    let (text, status) = match limits::within(&clock, move || verified(&options)) {
         Ok(verified) => verified?,
-        Err(reached) => return reached.end(&arguments.history, &arguments.resources),
+        Err(reached) => return reached.end(&arguments.history, &arguments.limits.resources),
     };
     output::write(&text, arguments.format, arguments.output.as_deref())?;
     Ok(status)
@@ -46,7 +46,7 @@ fn verified(arguments: &Arguments) -> Result<(String, Status), Failure> {
     let name = input::name(&arguments.certificate);
     let mut source = format::open(&arguments.certificate)?.file()?;
     let certificate = isolde_certificate::read(&mut source)?;
-    let memory_max = arguments.resources.memory_max();
+    let memory_max = arguments.limits.resources.memory_max();
     let (history, _) = input::read(&arguments.history, &arguments.input, memory_max)?;
     let results = isolde_certificate::verify(&certificate, &history)
         .map_err(|other| ReadError::new(&name, other.to_string()))?;

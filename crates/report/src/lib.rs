@@ -441,7 +441,9 @@ fn level_report(
 /// What the counterexamples of a level lack, if anything.
 fn what_is_missing(found: &Counterexamples, violated: &Violated) -> Option<String> {
     let all = violated.anomalies.len();
-    if found.all.is_empty() {
+    if found.all.is_empty() && found.is_cut_short {
+        Some("a limit was reached before it was explained".into())
+    } else if found.all.is_empty() {
         Some("all orders were tried, none explains it".into())
     } else if all > COUNTEREXAMPLES_MAX {
         Some(format!("{COUNTEREXAMPLES_MAX} of {all} anomalies are shown"))
@@ -510,7 +512,8 @@ pub(crate) fn explained(
     let options = Options::default();
     let verdicts = decided.iter().map(|it| (it.0, &it.1));
     let none = isolde::Limits::NONE;
-    let counterexamples = isolde::counterexamples((history, index), verdicts, options, &none);
+    let counterexamples =
+        isolde::counterexamples((history, index), verdicts, options, &none, &|_| {});
     let findings = Findings { decided, counterexamples: &counterexamples, by_reading, options };
     Report::new(history, index, names, &findings)
 }
@@ -529,8 +532,8 @@ mod tests {
         let index = Index::new(&history);
         let (level, options) = (Level::CursorStability, Options::default());
         let verdict = Check::new(&history, &index, &Limits::NONE).decide(level);
-        let shown =
-            counterexamples((&history, &index), [(level, &verdict)], options, &Limits::NONE);
+        let (whole, none) = ((&history, &index), Limits::NONE);
+        let shown = counterexamples(whole, [(level, &verdict)], options, &none, &|_| {});
         let nothing = Verdict::Violated(Violated::by(Vec::new()));
         for verdict in [verdict, nothing] {
             let decided = [(level, verdict, 0.0)];

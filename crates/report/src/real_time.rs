@@ -2,8 +2,8 @@
 
 use crate::prose::Prose;
 use crate::window::observation;
-use isolde::AnomalyKind;
 use isolde::linearizable::{Account, Lock, account};
+use isolde::{AnomalyKind, Limits};
 use isolde_history::{
     ALWAYS, Datum, History, KeyId, OpId, OpKind, Outcome, Time, Tree, TxnId, Value,
 };
@@ -52,7 +52,7 @@ fn unexplained(prose: &Prose<'_>, ops: &[OpId]) -> String {
     let done = |op: OpId| format!("{} {}", did(prose, op), prose.at(op));
     let Some((&first, beside)) = ops.split_first() else { return String::new() };
     let mut lines = vec![done(first)];
-    let account = account(prose.history, first);
+    let account = account(prose.history, first, &Limits::NONE);
     match &account {
         Some(Account::Lock(lock)) => lines.extend(held(prose, lock)),
         Some(Account::Left(left)) => lines.extend(left_instead(prose, first, left)),

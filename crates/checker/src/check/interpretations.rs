@@ -94,6 +94,9 @@ impl<'a> Readings<'a> {
             {
                 return violated();
             }
+            if (limits.stop)() {
+                return Some(Verdict::Unknown(Unknown::Limit(limits.reached().into())));
+            }
             let history = self.in_way(&way);
             let index = Index::new(&history);
             let mut check = Check::new(&history, &index, limits).with_options(options);

@@ -149,6 +149,7 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
+        (self.limits.observe)(Stage::Decide(level));
         let found = self.decide_anew(level);
         let verdict = match self.within_sources(level, found) {
             // A level that others wait for is theirs to settle.
@@ -159,6 +160,9 @@ impl<'a> Check<'a> {
             verdict => verdict,
         };
         self.deciding.pop();
+        if let Some(&waiting) = self.deciding.last() {
+            (self.limits.observe)(Stage::Decide(waiting));
+        }
         self.verdicts.push((level, verdict.clone()));
         verdict
     }

@@ -108,6 +108,8 @@ impl Check<'_> {
         };
         let strongest = self.verdicts.iter().filter(holds).map(|known| known.0).max();
         match (verdict, strongest) {
+            // Locks and stores are objects, and nothing to isolation.
+            (verdict @ Verdict::Unknown(Unknown::Calls { .. }), _) => verdict,
             (Verdict::Satisfied(_) | Verdict::Unknown(_), Some(strongest)) => {
                 Verdict::Satisfied(Satisfied::Implied(strongest))
             }
@@ -181,7 +183,10 @@ mod tests {
             let is_searched = AtomicBool::new(false);
             let limits = Limits {
                 working_bytes_max: Some(bytes),
-                observe: &|_| is_searched.store(true, Ordering::Relaxed),
+                observe: &|stage| {
+                    let is_search = !matches!(stage, Stage::Decide(_));
+                    is_searched.fetch_or(is_search, Ordering::Relaxed);
+                },
                 ..Limits::NONE
             };
             let mut told = Vec::new();

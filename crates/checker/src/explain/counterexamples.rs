@@ -21,6 +21,8 @@ pub struct Counterexamples {
     pub all: Vec<Counterexample>,
     /// Whether nothing of the first can be left out.
     pub is_minimal: bool,
+    /// Whether a limit ended the search for a smaller one, or for one at all.
+    pub is_cut_short: bool,
 }
 
 /// An anomaly of a history, and what it means for levels.
@@ -34,21 +36,33 @@ pub struct Counterexample {
 
 /// What shows the violations among these verdicts, as briefly as it can be said within the
 /// limits: where they are reached, an anomaly stays as it was found.
+///
+/// `turn` is called before each level with the part of the time that is left which it may use:
+/// one in so many. `stop` of the limits has to keep to that, if there is a limit of time.
 pub fn counterexamples<'a>(
     (history, index): (&History, &Index),
     verdicts: impl IntoIterator<Item = (Level, &'a Verdict)>,
     options: Options,
     limits: &Limits<'_>,
+    turn: &dyn Fn(u32),
 ) -> Vec<Counterexamples> {
     let mut explainer = Explainer { whole: (history, index), options, limits, known: Vec::new() };
-    let mut all = Vec::new();
-    for (level, verdict) in verdicts {
-        if let Verdict::Violated(violated) = verdict {
-            (limits.observe)(Stage::Explain);
-            all.push(explainer.counterexamples(level, violated));
-        }
-    }
-    all
+    let violated: Vec<(Level, &Violated)> = verdicts
+        .into_iter()
+        .filter_map(|(level, verdict)| match verdict {
+            Verdict::Violated(violated) => Some((level, violated)),
+            _ => None,
+        })
+        .collect();
+    let left = (1..=violated.len() as u32).rev();
+    let explained = left.zip(violated).map(|(left, (level, violated))| {
+        turn(left);
+        (limits.observe)(Stage::Explain);
+        explainer.counterexamples(level, violated)
+    });
+    let explained = explained.collect();
+    turn(1);
+    explained
 }
 
 struct Explainer<'a> {
@@ -69,19 +83,23 @@ impl Explainer<'_> {
         also.sort_unstable();
         let explanation = self.explanation(level, violated);
         let is_minimal = explanation.as_ref().is_some_and(|it| it.is_minimal);
+        let is_cut_short = !is_minimal && (self.limits.stop)();
         let first = match (explanation, first) {
             (Some(it), _) => Counterexample { anomaly: it.anomaly, rules_out: it.rules_out },
             (None, Some(first)) => Counterexample {
                 anomaly: self.as_found(level, first, violated),
                 rules_out: also.clone(),
             },
-            (None, None) => return Counterexamples { level, all: Vec::new(), is_minimal: true },
+            (None, None) => {
+                return Counterexamples { level, all: Vec::new(), is_minimal, is_cut_short };
+            }
         };
         let others = others
             .iter()
             .take(COUNTEREXAMPLES_MAX - 1)
             .map(|anomaly| Counterexample { anomaly: anomaly.clone(), rules_out: also.clone() });
-        Counterexamples { level, all: std::iter::once(first).chain(others).collect(), is_minimal }
+        let all = std::iter::once(first).chain(others).collect();
+        Counterexamples { level, all, is_minimal, is_cut_short }
     }
 
     /// The explanation of a level, or that of another which rules it out too: what rules out a

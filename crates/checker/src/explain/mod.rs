@@ -18,6 +18,7 @@ mod back;
 mod conflicts;
 mod counterexamples;
 mod in_depth;
+mod near;
 mod seeds;
 mod seen;
 mod shrink;
@@ -95,7 +96,7 @@ pub fn explain(
     // is somewhere among the operations of the same object.
     let mut object = None;
     if first.kind == AnomalyKind::UnexplainedOperation {
-        match with_holders(history, &first) {
+        match with_holders(history, &first, limits) {
             Some(told) => first = told,
             None => {
                 object = seeds::object(history, index, &first)
@@ -117,7 +118,24 @@ pub fn explain(
         }
         selection = Selection::all(history);
     }
-    shrunk((history, index), level, selection, options, limits)
+    let found = shrunk((history, index), level, selection, options, limits)?;
+    Some(nearer((history, index), &found, options, limits).unwrap_or(found))
+}
+
+/// The same violation within a short time, if the transactions that show it are apart.
+fn nearer(
+    (history, index): (&History, &Index),
+    found: &Explanation,
+    options: Options,
+    limits: &Limits<'_>,
+) -> Option<Explanation> {
+    let is_apart = |it: &Explanation| near::is_apart(history, &it.rests_on.txns(history));
+    if !is_apart(found) {
+        return None;
+    }
+    let part = near::part((history, index), found.shown_at, options, limits)?;
+    let nearer = shrunk((history, index), found.shown_at, part, options, limits)?;
+    (nearer.is_minimal && !is_apart(&nearer)).then_some(nearer)
 }
 
 /// Explains what was found by trying all orders: only the whole history says where to look.
@@ -372,10 +390,10 @@ fn name_all(history: &History, anomaly: &mut Anomaly) {
 
 /// An operation that nothing explains, with who held the lock, the calls that leave no place
 /// for it, or who left what the object held instead, if that can be told: plainer than any part of the history.
-fn with_holders(history: &History, anomaly: &Anomaly) -> Option<Anomaly> {
+fn with_holders(history: &History, anomaly: &Anomaly, limits: &Limits<'_>) -> Option<Anomaly> {
     let Evidence::Operations { key, ops } = &anomaly.evidence else { return None };
     let unexplained = *ops.first()?;
-    let account = linearizable::account(history, unexplained)?;
+    let account = linearizable::account(history, unexplained, limits)?;
     // What else was open then is no part of it if the calls that matter are known.
     let is_whole = matches!(account, Account::Window(_));
     let mut all = if is_whole { vec![unexplained] } else { ops.clone() };

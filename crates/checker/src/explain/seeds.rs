@@ -67,6 +67,11 @@ pub(super) fn supported(history: &History, index: &Index, ops: &[OpId]) -> Selec
     sorted(history, index, all)
 }
 
+/// These transactions, without reads whose writers are not among them.
+pub(super) fn of_txns(history: &History, index: &Index, txns: &[TxnId]) -> Selection {
+    sorted(history, index, txns.iter().flat_map(|&txn| history.ops_of(txn)).collect())
+}
+
 /// The same transactions with all their operations, and everything that supports their reads.
 pub(super) fn widened(history: &History, index: &Index, selection: &Selection) -> Selection {
     let mut ops: HashSet<OpId> = HashSet::new();

@@ -265,6 +265,9 @@ impl<'a> Shrinker<'a> {
     }
 
     fn try_this(&mut self, smaller: Selection) {
+        if self.is_stopped() {
+            return;
+        }
         self.checks += 1;
         let part = Part::new(self.whole.0, self.whole.1, &smaller);
         let work = work_of(&part.history);

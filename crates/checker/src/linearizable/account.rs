@@ -3,6 +3,7 @@
 use super::locks::{Lock, lock_at};
 use super::possible::left_while_open;
 use super::window::{Window, window};
+use crate::check::Limits;
 use isolde_history::{History, OpId};
 
 /// Why an operation has no explanation.
@@ -18,7 +19,7 @@ pub enum Account {
 }
 
 /// The plainest account of an operation that nothing explains, if there is a short one.
-pub fn account(history: &History, unexplained: OpId) -> Option<Account> {
+pub fn account(history: &History, unexplained: OpId, limits: &Limits<'_>) -> Option<Account> {
     if let Some(lock) = lock_at(history, unexplained) {
         return Some(Account::Lock(lock));
     }
@@ -26,7 +27,7 @@ pub fn account(history: &History, unexplained: OpId) -> Option<Account> {
     if left.as_ref().is_some_and(|left| left.len() == 1) {
         return left.map(Account::Left);
     }
-    window(history, unexplained).map(Account::Window).or(left.map(Account::Left))
+    window(history, unexplained, limits).map(Account::Window).or(left.map(Account::Left))
 }
 
 impl Account {

@@ -26,8 +26,11 @@ const CALLS_MAX: usize = 300;
 const TOLD_MAX: usize = 8;
 /// More orders than these are not told.
 const ORDERS_MAX: usize = 8;
-/// So often a search may ask whether to go on, all searches together.
-const LOOKS_MAX: usize = 2_000;
+/// So often a search may ask whether to go on, all searches together: half a second. Counted and
+/// not timed, so that the same history has the same window.
+const LOOKS_MAX: usize = 500;
+/// So many calls may be searched for an order, those of all searches together.
+const SEARCHED_MAX: usize = 1 << 20;
 
 /// Calls of one register that no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +69,7 @@ pub struct Attempt {
 
 /// The smallest window that shows why an operation has no explanation. Nothing if that takes
 /// too long to find out, if too many calls are needed, or if it is about a lock or texts.
-pub(super) fn window(history: &History, unexplained: OpId) -> Option<Window> {
+pub(super) fn window(history: &History, unexplained: OpId, limits: &Limits<'_>) -> Option<Window> {
     [NilReads::Absent, NilReads::NotKnown].into_iter().find_map(|nil_reads| {
         let operations = Operations::of(history, nil_reads, 0)?;
         let last = operations.all.iter().find(|it| it.op == unexplained)?;
@@ -78,7 +81,9 @@ pub(super) fn window(history: &History, unexplained: OpId) -> Option<Window> {
         if !own.iter().all(is_register) || matches!(last.action, Action::ReadOther(_)) {
             return None;
         }
-        let seeker = Seeker { looks: AtomicUsize::new(0), key: operations.objects[last.object] };
+        let key = operations.objects[last.object];
+        let (looks, searched) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let seeker = Seeker { looks, searched, key, limits };
         seeker.window(&own, initial)
     })
 }
@@ -97,10 +102,12 @@ fn at_the_end(call: Operation, last: &Operation) -> Operation {
 /// A search had to be given up.
 struct TooLong;
 
-struct Seeker {
+struct Seeker<'a> {
     looks: AtomicUsize,
+    searched: AtomicUsize,
     /// The register.
     key: Object,
+    limits: &'a Limits<'a>,
 }
 
 /// What a window begins with: a content, and the call that tells it.
@@ -110,7 +117,7 @@ struct Beginning {
     call: Option<Operation>,
 }
 
-impl Seeker {
+impl Seeker<'_> {
     fn window(&self, own: &[Operation], initial: Content) -> Option<Window> {
         // Whether a refused compare-and-set has a place depends on all others.
         let told = |it: &&Operation| !matches!(it.action, Action::ReadOther(_) | Action::Nothing);
@@ -135,7 +142,12 @@ impl Seeker {
 
     /// The first operation that no order explains, if there is one.
     fn unexplained(&self, initial: Content, calls: &[Operation]) -> Result<Option<usize>, TooLong> {
-        let stop = || self.looks.fetch_add(1, Ordering::Relaxed) > LOOKS_MAX;
+        let is_too_long = || self.looks.fetch_add(1, Ordering::Relaxed) > LOOKS_MAX;
+        let stop = || is_too_long() || (self.limits.stop)();
+        let searched = self.searched.fetch_add(calls.len(), Ordering::Relaxed);
+        if searched > SEARCHED_MAX || (self.limits.stop)() {
+            return Err(TooLong);
+        }
         let limits = Limits { stop: &stop, working_bytes_max: Some(1 << 26), ..Limits::NONE };
         let objects = [Object { initial, ..self.key }];
         let problem = Problem { operations: calls, objects: &objects, before: &[] };

@@ -6,7 +6,7 @@
 //! the part lacks what a transaction that had not committed wrote. The verdicts come from
 //! the check of the whole log, in the end.
 
-use isolde::{Check, Level, Limits};
+use isolde::{Check, Level, Limits, Options, counterexamples};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use std::collections::BTreeSet;
@@ -64,17 +64,24 @@ impl Live {
         let limits = Limits { stop: &stop, working_bytes_max: Some(MEMORY_MAX), ..Limits::NONE };
         let mut check = Check::new(&history, &index, &limits);
         let verdicts: Vec<_> = levels.iter().map(|&level| check.decide(level)).collect();
+        // By the names that they have in the end: what shows a violation first is seldom what
+        // tells it best.
+        let violations = levels.iter().copied().zip(&verdicts);
+        let options = Options::default();
+        let shown = counterexamples((&history, &index), violations, options, &limits, &|_| {});
+        let names = shown.iter().filter_map(|level| Some(level.all.first()?.anomaly.kind.name()));
         let mut state = self.state.lock().expect("nobody panics while holding it");
-        for verdict in &verdicts {
-            if let isolde::Verdict::Violated(violated) = verdict {
-                state.anomalies.extend(violated.anomalies.iter().map(|found| found.kind.name()));
-            }
-        }
+        state.anomalies.extend(names);
         if verdicts.iter().all(|verdict| verdict.name() != "unknown") {
             state.transactions = history.txn_count();
             state.is_decided = true;
         }
         Some(())
+    }
+
+    /// Whether an anomaly was found.
+    pub(super) fn has_found(&self) -> bool {
+        !self.state.lock().expect("nobody panics while holding it").anomalies.is_empty()
     }
 
     /// What there is to tell, to follow the counts.

@@ -14,6 +14,7 @@ pub(crate) mod strongest;
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
+use crate::job::Job;
 use crate::output::{self, OutputFormat};
 use crate::subject::{HISTORY_FILE, Opening};
 use crate::{check, clean, input, limits, report, say, workload};
@@ -185,7 +186,8 @@ fn kept(folder: &Path, json: &str, arguments: &Arguments) -> Result<(), Failure>
 /// Writes the page of the run in this folder.
 fn write_page(folder: &Path, path: &Path, limits: &limits::Arguments) -> Result<(), Failure> {
     let input = input::Arguments { from: None, initial: None, complete_log: false };
-    let subject = Opening { input: &input, limits }.open(folder)?;
+    let job = Job::new(limits.clock(Some(limits::USUAL_TIME)), &limits.resources, false);
+    let subject = Opening { input: &input, job: &job }.open(folder)?;
     let page = report::to_page(&subject, &input::name(folder))?;
     let path = if path.is_dir() { path.join("report.html") } else { path.to_owned() };
     output::write_whole(&path, |out| out.write_all(page.as_bytes()))?;
@@ -346,6 +348,7 @@ impl Run<'_> {
             },
             interruption: &self.interruption,
             quiet: self.arguments.quiet,
+            until_violation: self.arguments.until_violation,
             white_box: self.arguments.white_box,
         };
         recording.run(database)
@@ -378,7 +381,7 @@ impl Run<'_> {
             write!(text, " --duration {}", limits::typed(duration)).expect("a string grows");
         }
         if let Some(timeout) = self.arguments.limits.timeout {
-            write!(text, " --timeout {}", limits::typed(timeout)).expect("a string grows");
+            write!(text, " --timeout {}", timeout.typed()).expect("a string grows");
         }
         write!(text, " --seed {seed}").expect("a string grows");
         text

@@ -7,18 +7,22 @@ use super::record::Recorded;
 use super::strongest;
 use super::{Arguments, Run};
 use crate::exit::{Failure, Status};
+use crate::job::Job;
+use crate::limits::Reached;
 use crate::output::OutputFormat;
-use crate::{check, input, limits, say};
-use isolde::{Check, Level, Limits, Options, Unknown, Verdict, applicable_levels, counterexamples};
+use crate::so_far::SoFar;
+use crate::{check, input, limits};
+use isolde::{Check, Level, Options, Verdict, applicable_levels};
 use isolde_harness::{
-    Application, Bug, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
+    Application, Bug, Claim, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
 };
 use isolde_history::format;
 use isolde_history::{History, Index, OpKind};
 use isolde_report::{Decided, Detail, Findings, Report, Size, to_json, to_text};
 use serde::Serialize;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a run found. This is what `run.json` and `--format json` have.
@@ -141,70 +145,69 @@ const BESIDE_TIME: Duration = Duration::from_secs(5);
 const BESIDE_REASON: &str = "it is not asked for, and got no more than five seconds beside the \
                              time of the levels that are";
 
-/// The first signal while a history is checked ends that; the second one ends the program.
-struct Ending<'a> {
-    stop: &'a AtomicBool,
-    /// Whether a signal had ended the recording: then the next one is the second.
-    is_spent: bool,
-    begun: Instant,
-    is_told: AtomicBool,
-}
-
-impl Ending<'_> {
-    fn new<'a>(run: &'a Run<'_>, recorded: &Recorded) -> Ending<'a> {
-        Ending {
-            stop: &run.interruption.stop,
-            is_spent: recorded.is_stopped,
-            begun: Instant::now(),
-            is_told: AtomicBool::new(run.arguments.quiet),
-        }
-    }
-
-    fn is_wanted(&self) -> bool {
-        /// Who waits for so long wants to know for what.
-        const PATIENCE: Duration = Duration::from_secs(2);
-        if self.begun.elapsed() >= PATIENCE && !self.is_told.swap(true, Relaxed) {
-            say("isolde: checking what was recorded; Ctrl-C ends that");
-        }
-        !self.is_spent && self.stop.load(Relaxed)
-    }
-
-    /// Says of levels that are open why they are, if it was not for the time limit: because of
-    /// a signal, or else for the reason that is given, if one is.
-    fn explain(&self, decided: &mut [Decided], other: Option<&'static str>) {
-        let interrupted = self.is_wanted().then_some("interrupted");
-        let Some(why) = interrupted.or(other) else { return };
-        for (_, verdict, _) in decided {
-            if let Verdict::Unknown(Unknown::Limit(reason)) = verdict
-                && (*reason == limits::Reached::Time.message() || reason.starts_with("time is up"))
-            {
-                *reason = why.into();
-            }
-        }
-    }
-}
-
 impl Run<'_> {
+    /// Checks what was recorded, within the limits, or until a signal.
+    fn judged(
+        &self,
+        recorded: &Recorded,
+        parameters: Parameters,
+        is_last: bool,
+    ) -> Result<Judged, Failure> {
+        let limits = &self.arguments.limits;
+        let clock = limits.clock(Some(CHECK_TIME));
+        // If a signal ended the recording, the next one is the second, and ends the program.
+        let clock = match recorded.is_stopped {
+            true => clock,
+            false => clock.interrupted_by(&self.interruption),
+        };
+        let quiet = self.arguments.quiet;
+        let announcement =
+            (!quiet).then_some("isolde: checking what was recorded; Ctrl-C ends that");
+        let mut job = Job::new(clock, &limits.resources, !quiet);
+        job.announcement = announcement;
+        let job = Arc::new(job);
+        let question = Arc::new(Question {
+            path: recorded.history.clone(),
+            levels: self.levels.clone(),
+            claim: self.claim.clone(),
+            all: self.tells_all_levels().then_some(match is_last {
+                true => WhenAll::Always,
+                false => WhenAll::IfViolated,
+            }),
+            is_bank: parameters.kind == TxnKind::Application(Application::Bank),
+        });
+        let asked = Arc::clone(&question);
+        match job.within(move |job| Judged::of(&asked, job)) {
+            Ok(judged) => judged,
+            Err(reached) => Ok(Judged::so_far(&question, &job.so_far, reached)),
+        }
+    }
+
     /// Whether anybody is shown more than the levels that decide.
     fn tells_all_levels(&self) -> bool {
         let Arguments { quiet, format, report, .. } = self.arguments;
         !quiet || *format == OutputFormat::Json || report.is_some()
     }
+}
 
-    /// The levels that decide among those that the history can tell about.
-    fn levels_with(&self, mut others: Vec<Level>) -> Vec<Level> {
-        others.extend(&self.levels);
-        others.sort_unstable();
-        others.dedup();
-        others
-    }
+/// What is to be found out about a recorded history.
+struct Question {
+    path: PathBuf,
+    /// The levels of the gate.
+    levels: Vec<Level>,
+    claim: Claim,
+    /// Whether all other levels that the history can tell about are decided too: `None` if
+    /// nobody is shown more than the gate.
+    all: Option<WhenAll>,
+    is_bank: bool,
+}
 
-    /// When the search for levels beside those that decide ends, if that is before the deadline.
-    /// Where none decides, the others are what was asked for.
-    fn sooner(&self, checking: &Ending<'_>, deadline: Instant) -> Option<Instant> {
-        let end = Instant::now() + checking.begun.elapsed() + BESIDE_TIME;
-        (end < deadline && !self.levels.is_empty()).then_some(end)
-    }
+/// When levels beside the gate are decided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhenAll {
+    Always,
+    /// Another round follows otherwise.
+    IfViolated,
 }
 
 /// What the check of a recorded history came to.
@@ -214,75 +217,111 @@ struct Judged {
     undecided: Vec<&'static str>,
     explained: String,
     bank: Option<Total>,
-    counts: Counts,
 }
 
 impl Judged {
     /// Checks what was recorded: the levels of the gate, and all others that the history
-    /// can tell about, if this was the last round.
-    fn of(
-        run: &Run<'_>,
-        recorded: &Recorded,
-        parameters: Parameters,
-        is_last: bool,
-    ) -> Result<Judged, Failure> {
-        let path = &recorded.history;
-        let memory_max = run.arguments.limits.resources.memory_max();
-        let name = path.display().to_string();
-        let input = format::open(path)?;
-        let options = input::options(memory_max, None);
-        let (history, format) = format::read_detected(input, options)?;
+    /// can tell about, if they are asked for.
+    fn of(question: &Question, job: &Job) -> Result<Judged, Failure> {
+        let name = question.path.display().to_string();
+        let input = format::open(&question.path)?;
+        let (history, format) = format::read_detected(input, input::options(job.memory_max, None))?;
         let index = Index::new(&history);
-        let deadline = Instant::now() + run.arguments.limits.timeout.unwrap_or(CHECK_TIME);
-        let clock = limits::Clock::until(Some(deadline));
-        let ending = Ending::new(run, recorded);
-        let used = history.memory() + index.memory();
-        let limits = Limits {
-            stop: &|| clock.is_over() || ending.is_wanted(),
-            is_memory: &|| clock.is_memory(),
-            working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-            observe: &|_| {},
-        };
-        let mut checking = Check::new(&history, &index, &limits);
-        let mut gate = check::decide(&mut checking, &run.levels, |_, _, _| {});
-        ending.explain(&mut gate, None);
+        let levels = question.levels_with(applicable_levels(&history));
+        job.has_read(&history, format.name, &levels);
+        let (gate, all, by_reading) = job.limited((&history, &index), |limits| {
+            let mut checking = Check::new(&history, &index, limits);
+            let (gate, all) = question.decided(&mut checking, &levels, job);
+            (gate, all, checking.found().to_vec())
+        });
         let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
-        let levels = run.levels_with(applicable_levels(&history));
-        let all = if (is_last || is_violated) && run.tells_all_levels() {
-            let sooner = run.sooner(&ending, deadline);
-            clock.ends_at(sooner.unwrap_or(deadline));
-            let mut all = check::decide_within(&mut checking, &levels, &clock, |_, _, _| {});
-            ending.explain(&mut all, sooner.map(|_| BESIDE_REASON));
-            clock.ends_at(deadline);
-            all
-        } else {
-            gate.clone()
-        };
         let undecided = strongest::undecided(&levels, &all);
         let options = Options::default();
-        let verdicts = all.iter().map(|it| (it.0, &it.1));
-        let shown = counterexamples((&history, &index), verdicts, options, &limits);
+        job.clock.begin_explaining();
+        let shown = job.explain((&history, &index), &all, options);
+        job.clock.use_the_rest();
         let of = |decided: &[Decided]| {
-            let (counterexamples, by_reading) = (shown.as_slice(), checking.found());
+            let (counterexamples, by_reading) = (shown.as_slice(), by_reading.as_slice());
             let findings = Findings { decided, counterexamples, by_reading, options };
             Report::new(&history, &index, (&name, format.name), &findings)
         };
         let (mut report, mut gated) = (of(&all), of(&gate));
-        let bank = (parameters.kind == TxnKind::Application(Application::Bank))
-            .then(|| Total::of(&history));
-        let counts = counts(recorded, &report);
-        let is_tested = counts.committed > 0;
+        let bank = question.is_bank.then(|| Total::of(&history));
         let gate: Vec<Gate> = (gate.iter())
-            .map(|(level, verdict, _)| Gate::of(run, &history, (*level, verdict), is_tested))
+            .map(|(level, verdict, _)| Gate::of(&question.claim, &history, *level, verdict))
             .collect();
         if is_violated && history.has_evidence() {
             drop(index);
-            check::without_given(history, &all, (&limits, options), &mut report);
+            job.without_given(history, &all, options, &mut report);
             gated.take_without_given(&report);
         }
         note_documented(&gate, &mut report);
         let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, undecided, explained, bank, counts })
+        Ok(Judged { report, gate, undecided, explained, bank })
+    }
+
+    /// What is known when a limit is reached, whatever the check is at.
+    fn so_far(question: &Question, so_far: &SoFar, reached: Reached) -> Judged {
+        let name = question.path.display().to_string();
+        let levels = so_far.levels().unwrap_or(&question.levels);
+        let of = |levels: &[Level]| {
+            let decided = so_far.decided(levels, reached);
+            (so_far.report(&name, &decided, reached), decided)
+        };
+        let ((report, all), (gated, gate)) = (of(levels), of(&question.levels));
+        let gate = gate.iter().map(|(level, verdict, _)| Gate::alone(*level, verdict)).collect();
+        Judged {
+            report,
+            gate,
+            undecided: strongest::undecided(levels, &all),
+            explained: to_text(&gated, Detail::Full, None),
+            bank: None,
+        }
+    }
+}
+
+impl Question {
+    /// The levels that decide among those that the history can tell about.
+    fn levels_with(&self, mut others: Vec<Level>) -> Vec<Level> {
+        others.extend(&self.levels);
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
+    /// The verdicts of the gate, and of all levels that are asked for.
+    fn decided(
+        &self,
+        checking: &mut Check<'_>,
+        levels: &[Level],
+        job: &Job,
+    ) -> (Vec<Decided>, Vec<Decided>) {
+        let begun = Instant::now();
+        job.clock.keep(job.clock.explaining_share());
+        let mut gate = check::decide(checking, &self.levels, |level, verdict, seconds| {
+            job.note(level, verdict, seconds);
+        });
+        job.clock.name_signal(&mut gate);
+        let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
+        let is_asked = match self.all {
+            Some(WhenAll::Always) => true,
+            Some(WhenAll::IfViolated) => is_violated,
+            None => false,
+        };
+        if !is_asked {
+            return (gate.clone(), gate);
+        }
+        // Where no level decides, the others are what was asked for.
+        let sooner = Instant::now() + begun.elapsed() + BESIDE_TIME;
+        let is_sooner = !self.levels.is_empty() && job.clock.brings_forward(sooner);
+        let mut all = check::decide_within(checking, levels, &job.clock, |level, verdict, time| {
+            job.note(level, verdict, time);
+        });
+        job.clock.name_signal(&mut all);
+        for (_, verdict, _) in all.iter_mut().filter(|_| is_sooner) {
+            limits::name_limit(verdict, BESIDE_REASON);
+        }
+        (gate, all)
     }
 }
 
@@ -296,8 +335,15 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, gate, undecided, explained, bank, counts } =
-            Judged::of(run, &recorded, parameters, is_last)?;
+        let Judged { report, mut gate, undecided, explained, bank } =
+            run.judged(&recorded, parameters, is_last)?;
+        let counts = counts(&recorded, &report);
+        // A run that committed nothing satisfies whatever needs no times, but has tested nothing.
+        for gate in gate.iter_mut().filter(|_| counts.committed == 0) {
+            if gate.verdict == "satisfied" {
+                gate.verdict = "unknown";
+            }
+        }
         let asked = Asked::of(run.arguments, parameters);
         let interrupted = interrupted(run, &recorded, &asked);
         let is_recorded = recorded.ended_by.is_none() && !asked.is_more_than(&recorded);
@@ -507,15 +553,6 @@ fn counts(recorded: &Recorded, report: &Report) -> Counts {
     }
 }
 
-/// The verdict of a gate. A run that committed nothing satisfies whatever needs no times, but
-/// has tested nothing.
-fn tested(verdict: &Verdict, is_tested: bool) -> &'static str {
-    match verdict.name() {
-        "satisfied" if !is_tested => "unknown",
-        name => name,
-    }
-}
-
 /// Says beside the violations of a gate what the database documents of them.
 fn note_documented(gates: &[Gate], report: &mut Report) {
     for gate in gates {
@@ -526,12 +563,7 @@ fn note_documented(gates: &[Gate], report: &mut Report) {
 }
 
 impl Gate {
-    fn of(
-        run: &Run<'_>,
-        history: &History,
-        (level, verdict): (Level, &Verdict),
-        is_tested: bool,
-    ) -> Gate {
+    fn of(claim: &Claim, history: &History, level: Level, verdict: &Verdict) -> Gate {
         let deviation = match verdict {
             Verdict::Violated(violated) => {
                 let names: Vec<&str> = violated.anomalies.iter().map(|it| it.kind.name()).collect();
@@ -539,14 +571,15 @@ impl Gate {
                 let mut ops = txns.flat_map(|&txn| history.ops_of(txn));
                 let has_refused_inserts = ops.any(|op| history.op(op).kind == OpKind::ReadOther);
                 let found = Found { names: &names, has_refused_inserts };
-                run.claim.deviation(level.name(), found)
+                claim.deviation(level.name(), found)
             }
             _ => None,
         };
-        Gate {
-            level: level.name(),
-            verdict: tested(verdict, is_tested),
-            documented: deviation.map(|deviation| deviation.text.clone()),
-        }
+        let documented = deviation.map(|deviation| deviation.text.clone());
+        Gate { documented, ..Gate::alone(level, verdict) }
+    }
+
+    fn alone(level: Level, verdict: &Verdict) -> Gate {
+        Gate { level: level.name(), verdict: verdict.name(), documented: None }
     }
 }

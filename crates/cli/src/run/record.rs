@@ -28,6 +28,8 @@ pub(super) struct Recording<'a> {
     pub(super) extent: Extent,
     pub(super) interruption: &'a Interruption,
     pub(super) quiet: bool,
+    /// Whether it ends when an anomaly is seen.
+    pub(super) until_violation: bool,
     /// Whether the database is asked for the order of its versions.
     pub(super) white_box: bool,
 }
@@ -81,19 +83,19 @@ impl Recording<'_> {
             None
         };
         let started = Instant::now();
-        let progress = Progress::default();
+        let (progress, stop) = (Progress::default(), AtomicBool::new(false));
         let drive = Drive {
             database: &*database,
             claim: self.claim,
             workload: self.workload,
             log: &log,
             extent: self.extent,
-            stop: &self.interruption.stop,
+            stop: &stop,
             progress: &progress,
             evidence,
         };
         let plan = self.faults.take();
-        let (driven, disturbed) = self.watched(&drive, plan, started);
+        let (driven, disturbed) = self.watched(&drive, &stop, plan, started);
         let is_stopped = self.interruption.is_wanted();
         drop(drive);
         let seconds = started.elapsed().as_secs_f64();
@@ -127,6 +129,7 @@ impl Recording<'_> {
     fn watched(
         &self,
         drive: &Drive<'_>,
+        stop: &AtomicBool,
         plan: Option<FaultPlan>,
         started: Instant,
     ) -> (Result<(), DriveError>, Option<Disturbed>) {
@@ -134,11 +137,11 @@ impl Recording<'_> {
         let live = Live::default();
         std::thread::scope(|scope| {
             // Without a thread to tell it, nothing is told meanwhile.
-            if !self.quiet {
+            if !self.quiet || self.until_violation {
                 let watch = || live.watch(&self.history, self.levels, &is_done);
                 let _ = Builder::new().spawn_scoped(scope, watch);
             }
-            let tell = || self.tell_until(&is_done, drive.progress, &live, started);
+            let tell = || self.tell_until(&is_done, drive.progress, &live, started, stop);
             let teller = Builder::new().spawn_scoped(scope, tell);
             let disturb = |plan: FaultPlan| plan.carry_out(drive.database, drive.log, &is_done);
             let disturber =
@@ -159,13 +162,25 @@ impl Recording<'_> {
         })
     }
 
-    fn tell_until(&self, is_done: &AtomicBool, progress: &Progress, live: &Live, started: Instant) {
+    /// Tells how it goes, and ends it for a signal, or for an anomaly if that is all that was
+    /// waited for.
+    fn tell_until(
+        &self,
+        is_done: &AtomicBool,
+        progress: &Progress,
+        live: &Live,
+        started: Instant,
+        stop: &AtomicBool,
+    ) {
         const LOOK: Duration = Duration::from_millis(50);
         let terminal = std::io::stderr().is_terminal();
         let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
         let mut next = interval;
         while !is_done.load(Ordering::Relaxed) {
             std::thread::park_timeout(LOOK);
+            if self.interruption.is_wanted() || (self.until_violation && live.has_found()) {
+                stop.store(true, Ordering::Relaxed);
+            }
             if !self.quiet && started.elapsed() >= next {
                 next += interval;
                 tell(progress.counts(), started.elapsed(), &live.told(), terminal);

@@ -175,7 +175,7 @@ fn argument(history: &History, level: Level, drift: i64, limits: &Limits<'_>) ->
     let mut checking = Check::new(history, &index, limits).with_options(options);
     let decided = check::decide(&mut checking, &[level], |_, _, _| {});
     let verdicts = decided.iter().map(|it| (it.0, &it.1));
-    let shown = counterexamples((history, &index), verdicts, options, limits);
+    let shown = counterexamples((history, &index), verdicts, options, limits, &|_| {});
     let by_reading = checking.found();
     let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
     let report = Report::new(history, &index, ("round", "text"), &findings);

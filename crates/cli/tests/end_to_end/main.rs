@@ -14,6 +14,8 @@ mod install;
 #[cfg(unix)]
 mod interruption;
 mod key_value;
+#[cfg(target_os = "linux")]
+mod limits;
 mod matrix;
 #[cfg(target_os = "linux")]
 mod memory;
@@ -28,6 +30,8 @@ mod run_troubles;
 mod schema;
 mod serve;
 mod support;
+#[cfg(unix)]
+mod terminal;
 mod unlogged;
 mod verify;
 mod watch;

@@ -12,7 +12,7 @@ const MEBIBYTE: usize = 1 << 20;
 const BUFFERS: usize = 3 * MEBIBYTE;
 
 /// Blind writes to few keys: small to read, and much to search.
-const HARD: &str = "gen --preset BlindW-RW --transactions 40000 --keys 300 --sessions 100 \
+pub(crate) const HARD: &str = "gen --preset BlindW-RW --transactions 40000 --keys 300 --sessions 100 \
                     --operations 8 --to binary -o hard.isolde";
 
 /// A run, and the most memory it had that is no file's.
@@ -44,7 +44,7 @@ fn anonymous_bytes(child: &Child) -> Option<usize> {
 }
 
 /// Runs a command within so many mebibytes, and sees that it keeps to them.
-fn within(folder: &Folder, arguments: &str, mebibytes: usize) -> Run {
+pub(crate) fn within(folder: &Folder, arguments: &str, mebibytes: usize) -> Run {
     let (_, program) = measured(folder, "check good.txt");
     let (run, peak) = measured(folder, &format!("{arguments} --memory {mebibytes}M"));
     let most = mebibytes * MEBIBYTE / 10 * 11 + program + BUFFERS;

@@ -11,7 +11,7 @@ pub(crate) fn report(history: &History, names: (&str, &str), levels: &[Level]) -
     let decided: Vec<Decided> =
         check.decide_all(levels).into_iter().map(|it| (it.0, it.1, 0.0)).collect();
     let verdicts = decided.iter().map(|it| (it.0, &it.1));
-    let shown = counterexamples((history, &index), verdicts, options, &Limits::NONE);
+    let shown = counterexamples((history, &index), verdicts, options, &Limits::NONE, &|_| {});
     let by_reading = check.found();
     let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
     Report::new(history, &index, names, &findings)
