@@ -7,8 +7,9 @@
 
 use crate::anomaly::found_by_reading;
 use crate::certify::{reading, refutation};
-use crate::check::{Check, Limits, refutes};
+use crate::check::{Check, refutes};
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::readings::Readings;
 use crate::strong::{self, COMMIT_LEVELS, Options};
 use crate::verdict::{Verdict, Violated};

@@ -10,91 +10,23 @@ use crate::choices::{self, Effort};
 use crate::given;
 use crate::implied;
 use crate::level::Level;
+pub(crate) use crate::limits::{Limits, Work};
 use crate::linearizable;
 use crate::readings::Readings;
 use crate::reference::{self, Reference};
-use crate::strong::{self, Apart, Options};
+use crate::strong::{self, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
-use std::sync::OnceLock;
-
-/// What a check may use. The core reads no clock: the caller says when to stop.
-pub struct Limits<'a> {
-    /// Asked now and then; once true, open levels become [`Unknown::Limit`].
-    pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Whether memory was the reason when `stop` last was true, and not time.
-    pub is_memory: &'a (dyn Fn() -> bool + Sync),
-    /// Memory for clocks and other working state, beside history and index.
-    pub working_bytes_max: Option<usize>,
-    /// Told what the check is at.
-    pub observe: &'a (dyn Fn(Stage) + Sync),
-}
-
-impl Limits<'_> {
-    /// No limits.
-    pub const NONE: Limits<'static> =
-        Limits { stop: &|| false, is_memory: &|| false, working_bytes_max: None, observe: &|_| {} };
-
-    /// What to say of a level at which `stop` was true.
-    pub(crate) fn reached(&self) -> &'static str {
-        if (self.is_memory)() { MEMORY_REACHED } else { "the time limit was reached" }
-    }
-}
-
-/// What is said of a level that needs more memory than there is.
-pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
-
-/// What a check of a strong level is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Finding versions and known orders.
-    Infer,
-    /// Sorting and guessing.
-    Witness,
-    /// A serial order along the clients' times explains every read.
-    Replayed {
-        /// How often it was put right.
-        repairs: u64,
-    },
-    /// What is known about version orders.
-    Versions {
-        /// Pairs of versions of one key, as far as its order is open.
-        pairs: u64,
-        /// Keys whose order is open.
-        open_keys: u64,
-    },
-    /// Deciding what the guess gets wrong.
-    Solve,
-    /// The solver ended.
-    Solved {
-        /// Pairs of versions it was asked about.
-        choices: u64,
-        /// Times that decisions contradicted each other.
-        conflicts: u64,
-    },
-    /// Deriving what follows.
-    Saturate,
-    /// Nothing more follows.
-    Saturated {
-        /// Rounds it took.
-        rounds: u64,
-        /// Edges found.
-        derived: u64,
-        /// Pairs of versions whose order does not follow.
-        open: u64,
-    },
-    /// What is left falls apart, and is decided part by part.
-    Apart(Apart),
-    /// Finding the shortest explanation.
-    Explain,
-}
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
 
 /// One history being checked.
 pub struct Check<'a> {
     pub(crate) history: &'a History,
     pub(crate) index: &'a Index,
-    pub(crate) limits: &'a Limits<'a>,
+    within: &'a Limits<'a>,
+    pub(crate) work: Arc<Work<'a>>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     pub(crate) options: Options,
@@ -164,7 +96,8 @@ impl<'a> Check<'a> {
         Check {
             history,
             index,
-            limits,
+            within: limits,
+            work: Arc::new(Work::new(limits.work)),
             found,
             options,
             shared,
@@ -189,7 +122,8 @@ impl<'a> Check<'a> {
             return None;
         }
         let is_refuted = || self.is_without_orders(level);
-        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits, is_refuted)
+        let readings = Readings::of(self.history, self.index)?;
+        readings.decide(level, self.options, &self.limits(), is_refuted)
     }
 
     /// The same with other options than the usual ones.
@@ -197,6 +131,11 @@ impl<'a> Check<'a> {
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+
+    /// The limits of who asks, and this check's own count of work.
+    pub(crate) fn limits(&self) -> Limits<'_> {
+        Limits { work: Some(&self.work), ..*self.within }
     }
 
     /// Anomalies that reading alone shows, whatever level is asked for.
@@ -425,7 +364,7 @@ impl<'a> Check<'a> {
         if level == Level::ParallelSnapshotIsolation
             && self.history.txn_count() >= STRONGER_FIRST_TXNS
             && let Some(violated) =
-                strong::parallel_refuted((self.history, self.index), self.options, self.limits)
+                strong::parallel_refuted((self.history, self.index), self.options, &self.limits())
         {
             return self.whoever_counts(level, violated);
         }
@@ -442,7 +381,9 @@ impl<'a> Check<'a> {
             return Verdict::Satisfied(satisfied);
         }
         let facts = (self.history, self.index);
-        let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
+        let work = Arc::clone(&self.work);
+        let limits = Limits { work: Some(&work), ..*self.within };
+        let verdict = strong::decide(level, facts, &mut self.shared, self.options, &limits);
         let reason = match &verdict {
             Verdict::Satisfied(_) => return verdict,
             Verdict::Violated(violated) => return self.whoever_counts(level, violated.clone()),
@@ -470,12 +411,44 @@ impl<'a> Check<'a> {
     /// A rule of repeated values may take all choices to decide. A stronger level, whose
     /// search is another one, may hold at once.
     fn follow_or_ask(&mut self, rule: &Rule) -> Verdict {
+        let is_open =
+            |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::RepeatedValues { .. }));
         let verdict = self.follow(rule, Effort::Little);
-        if !matches!(verdict, Verdict::Unknown(Unknown::RepeatedValues { .. })) {
-            return verdict;
+        if !is_open(&verdict) || self.deciding.len() > 1 {
+            return if is_open(&verdict) { self.follow(rule, Effort::Most) } else { verdict };
         }
-        let implied = if self.deciding.len() == 1 { self.held_by(rule.level) } else { None };
-        implied.unwrap_or_else(|| self.follow(rule, Effort::Most))
+        if let Some(held) = self.held_soon(rule.level) {
+            return held;
+        }
+        let verdict = self.follow(rule, Effort::Most);
+        let held = is_open(&verdict).then(|| self.held_by(rule.level)).flatten();
+        held.unwrap_or(match verdict {
+            // With more of it a stronger level may hold.
+            verdict if is_open(&verdict) && self.limits().is_over() => {
+                Verdict::Unknown(Unknown::Limit(self.limits().reached().into()))
+            }
+            verdict => verdict,
+        })
+    }
+
+    /// A stronger level that holds, of those that a short search decides: most do so with session
+    /// order and without times, and rules would search as this one does.
+    fn held_soon(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        let mut stronger = level.stronger_than();
+        stronger.retain(|it| applicable.contains(it) && Check::is_strong(*it));
+        stronger.sort_by_key(|&it| {
+            (!strong::keeps_sessions(it) || strong::needs_times(it), Reverse(it))
+        });
+        let known: Vec<Level> = self.verdicts.iter().map(|known| known.0).collect();
+        let (work, units) = (Arc::clone(&self.work), self.first_turn());
+        let mut holds =
+            |it: Level| matches!(work.within(units, || self.decide(it)), Verdict::Satisfied(_));
+        let held = stronger.into_iter().find(|&it| holds(it));
+        // What was not decided so soon may be with more work.
+        let is_limit = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::Limit(_)));
+        self.verdicts.retain(|(level, it)| known.contains(level) || !is_limit(it));
+        held.map(|held| Verdict::Satisfied(Satisfied::Implied(held)))
     }
 
     fn follow(&self, rule: &Rule, effort: Effort) -> Verdict {
@@ -490,7 +463,8 @@ impl<'a> Check<'a> {
     }
 
     fn follow_in(&self, rule: &Rule, index: &Index, effort: Effort) -> Verdict {
-        let facts = Facts::new(self.ordered(), index, self.limits);
+        let limits = self.limits();
+        let facts = Facts::new(self.ordered(), index, &limits);
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
@@ -534,16 +508,20 @@ impl<'a> Check<'a> {
             return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
         }
         let weaker = level.weaker_than();
-        let facts = Facts::new(self.ordered(), self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every
         // weaker level would cost much and seldom settle this one.
-        let violated = |rule: &&Rule| {
-            weaker.contains(&rule.level)
-                && rule.candidates == Candidates::Final
-                && matches!(weak::decide(rule, &facts), Decision::Violated(_))
+        let is_violated = {
+            let limits = self.limits();
+            let facts = Facts::new(self.ordered(), self.index, &limits);
+            let violated = |rule: &&Rule| {
+                weaker.contains(&rule.level)
+                    && rule.candidates == Candidates::Final
+                    && matches!(weak::decide(rule, &facts), Decision::Violated(_))
+            };
+            // The strongest rule is violated if any is.
+            RULES.iter().rev().any(|rule| violated(&rule))
         };
-        // The strongest rule is violated if any is.
-        if RULES.iter().rev().any(|rule| violated(&rule)) {
+        if is_violated {
             for rule in RULES.iter().filter(|rule| weaker.contains(&rule.level)) {
                 let _ = self.decide(rule.level);
             }

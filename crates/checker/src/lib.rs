@@ -18,6 +18,7 @@ mod forbidden;
 mod given;
 mod implied;
 mod level;
+mod limits;
 pub mod linearizable;
 pub mod lint;
 mod naming;
@@ -36,10 +37,11 @@ pub use anomaly::{
     found_by_reading,
 };
 pub use certify::Certified;
-pub use check::{Check, Limits, Stage, applicable_levels, check, decided_levels};
+pub use check::{Check, applicable_levels, check, decided_levels};
 pub use explain::{Explanation, Progress, explain, in_depth, shrink, with_conflicts};
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use implied::implied;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
+pub use limits::{Limits, Stage, Work};
 pub use strong::{Apart, Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Cycle, Edge, INITIAL, Reason, Satisfied, Unknown, Verdict, Violated};

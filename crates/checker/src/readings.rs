@@ -15,8 +15,9 @@
 
 use crate::anomaly::{Anomaly, Cases, Evidence, Seen, Way};
 use crate::certify;
-use crate::check::{Check, Limits};
+use crate::check::Check;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::naming;
 use crate::outcomes::unnamed_writers;
 use crate::strong::Options;

@@ -160,7 +160,7 @@ fn findings(subject: &Subject, arguments: &Arguments) -> Findings {
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|_| {},
+        ..Limits::NONE
     };
     let levels: Vec<Level> = (Level::ALL.into_iter())
         .filter(|level| subject.report["levels"].get(level.name()).is_some())

@@ -331,6 +331,7 @@ fn checked(
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
         observe: &|stage| progress.note(stage),
+        ..Limits::NONE
     };
     let mut check = Check::new(&history, &index, &limits).with_options(options(arguments));
     if arguments.verbose {
@@ -449,7 +450,7 @@ pub(crate) fn decide_within(
     }
     let mut seconds: HashMap<Level, f64> = HashMap::new();
     let mut begun = Instant::now();
-    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), |level, verdict| {
+    let decided = check.decide_in_turns(levels, |level, verdict| {
         let total = seconds.entry(level).or_default();
         *total += begun.elapsed().as_secs_f64();
         begun = Instant::now();

@@ -229,7 +229,7 @@ fn said(file: &Path, arguments: &Arguments, deadline: Option<Instant>) -> Result
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(history.memory())),
-        observe: &|_| {},
+        ..Limits::NONE
     };
     let name = file.display().to_string();
     match asked(arguments)? {

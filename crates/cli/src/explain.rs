@@ -66,7 +66,7 @@ fn explained(arguments: &Arguments, start: Instant) -> Result<(String, Status), 
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-        observe: &|_| {},
+        ..Limits::NONE
     };
     let options = Options { sources, ..check::options_with(arguments.clock_drift) };
     let mut levels = arguments.levels.clone();

@@ -24,21 +24,19 @@ impl Arguments {
     }
 }
 
-/// Tells when a check has to end: at a deadline, at the end of the part of the time until then
-/// whose turn it is, or because the memory is full. Remembers why it said so.
+/// Tells when a check has to end: at a deadline, or because the memory is full. Remembers why it
+/// said so.
 pub(crate) struct Clock {
     start: Instant,
-    /// In nanoseconds since the start, like the next; the largest number is never.
+    /// In nanoseconds since the start; the largest number is never.
     deadline: AtomicU64,
-    turn_ends: AtomicU64,
     is_memory: AtomicBool,
 }
 
 impl Clock {
     pub(crate) fn new(start: Instant, deadline: Option<Instant>) -> Clock {
-        let never = || AtomicU64::new(u64::MAX);
-        let is_memory = AtomicBool::new(false);
-        let clock = Clock { start, deadline: never(), turn_ends: never(), is_memory };
+        let deadline_ns = AtomicU64::new(u64::MAX);
+        let clock = Clock { start, deadline: deadline_ns, is_memory: AtomicBool::new(false) };
         if let Some(deadline) = deadline {
             clock.ends_at(deadline);
         }
@@ -57,16 +55,13 @@ impl Clock {
     /// Another deadline in place of the one that there is.
     pub(crate) fn ends_at(&self, deadline: Instant) {
         self.deadline.store(self.since_start(deadline), Relaxed);
-        self.turn_ends.store(u64::MAX, Relaxed);
     }
 
     pub(crate) fn is_over(&self) -> bool {
         let is_full = heap::is_full();
         let is_over = is_full
-            || self.has_deadline() && {
-                let now = self.since_start(Instant::now());
-                now >= self.deadline.load(Relaxed) || now >= self.turn_ends.load(Relaxed)
-            };
+            || self.has_deadline()
+                && self.since_start(Instant::now()) >= self.deadline.load(Relaxed);
         if is_over {
             self.is_memory.store(is_full, Relaxed);
         }
@@ -76,16 +71,6 @@ impl Clock {
     /// Whether it was memory that ran out, and not time.
     pub(crate) fn is_memory(&self) -> bool {
         self.is_memory.load(Relaxed)
-    }
-
-    /// Begins a turn that takes one in so many parts of what is left.
-    pub(crate) fn turn(&self, parts: u32) {
-        if !self.has_deadline() {
-            return;
-        }
-        let now = self.since_start(Instant::now());
-        let left = self.deadline.load(Relaxed).saturating_sub(now);
-        self.turn_ends.store(now + left / u64::from(parts), Relaxed);
     }
 
     fn since_start(&self, instant: Instant) -> u64 {
@@ -296,19 +281,6 @@ mod tests {
     fn a_panic_under_a_deadline_is_one() {
         let deadline = Instant::now() + Duration::from_mins(1);
         let _: Result<(), Reached> = within(Some(deadline), || panic!("what went wrong"));
-    }
-
-    #[test]
-    fn a_turn_ends_before_the_deadline_and_a_new_one_begins() {
-        let start = Instant::now();
-        let clock = Clock::new(start, Some(start + Duration::from_hours(1)));
-        assert!(!clock.is_over());
-        clock.turn(u32::MAX);
-        std::thread::sleep(Duration::from_millis(1));
-        assert!(clock.is_over());
-        clock.turn(1);
-        assert!(!clock.is_over());
-        assert!(Clock::new(start, Some(start)).is_over());
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn shrunk(arguments: &Arguments, start: Instant) -> Result<Shrunk, Failure> {
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max,
-        observe: &|_| {},
+        ..Limits::NONE
     };
     let options = check::options_with(arguments.clock_drift);
     let levels = match arguments.level {

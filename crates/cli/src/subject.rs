@@ -147,7 +147,7 @@ impl Opening<'_> {
             stop: &|| clock.is_over(),
             is_memory: &|| clock.is_memory(),
             working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-            observe: &|_| {},
+            ..Limits::NONE
         };
         let mut checking = Check::new(history, &index, &limits);
         let decided = check::decide(&mut checking, &applicable_levels(history), |_, _, _| {});

@@ -18,9 +18,10 @@ pub use models::{MODELS, Model};
 pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORKLOADS};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
-use crate::check::{Check, Limits};
+use crate::check::Check;
 use crate::explain::explain;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::strong::Options;
 use crate::verdict::{Edge, Reason, Verdict, Violated};
 use hashbrown::HashSet;

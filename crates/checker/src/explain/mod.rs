@@ -26,8 +26,9 @@ pub use in_depth::in_depth;
 pub use shrink::{Progress, shrink};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, found_by_reading, of_operations};
-use crate::check::{Check, Limits, applicable_levels};
+use crate::check::{Check, applicable_levels};
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::linearizable::{self, Account, Reading};
 use crate::naming;
 use crate::readings::Readings;

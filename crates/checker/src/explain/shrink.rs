@@ -2,8 +2,8 @@
 
 use super::{is_violated, seeds};
 use crate::anomaly::Evidence;
-use crate::check::Limits;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::readings::Readings;
 use crate::strong::Options;
 use crate::verdict::Violated;

@@ -36,8 +36,9 @@ mod repeated;
 
 use super::profile::Reads;
 use super::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
-use crate::check::{Check, Limits};
+use crate::check::Check;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::verdict::{Unknown, Verdict};
 use drawing::{Before, Drawing};
 use epoch::{Epoch, RoundTxn, Summary};

@@ -18,8 +18,8 @@ use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
 use super::versions::{Slot, Versions};
 use super::witness::guess;
-use crate::check::Limits;
 use crate::level::Level;
+use crate::limits::Limits;
 use isolde_history::{History, Index, KeyId};
 use std::ops::AddAssign;
 

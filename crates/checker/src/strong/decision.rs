@@ -23,7 +23,7 @@ use super::versions::{self, Versions};
 use super::witness::guess;
 use super::{Options, Saturate};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::check::{Limits, MEMORY_REACHED, Stage};
+use crate::limits::{Limits, MEMORY_REACHED, Stage};
 use crate::naming;
 use crate::verdict::{Cycle, Edge, Reason, Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
@@ -127,7 +127,7 @@ impl<'a> Decision<'a> {
             if self.attempts > GIVING_UP_MAX {
                 self.give_up_all();
             }
-            if (self.limits.stop)() {
+            if self.limits.is_over() {
                 return limit(acyclic::Stop::Asked, self.limits);
             }
             if let Attempt::Verdict(verdict) = self.attempt() {
@@ -176,6 +176,7 @@ impl<'a> Decision<'a> {
             }
         }
         let graph = self.graph(&self.known());
+        self.limits.spend((graph.node_count() + graph.edge_count()) as u64 / 8);
         (self.limits.observe)(Stage::Witness);
         let order = match self.first_order(&graph, open) {
             Ok(order) => order,
@@ -471,7 +472,7 @@ impl<'a> Decision<'a> {
 
     /// A verdict if a limit is reached.
     fn halt(&self, bytes: usize) -> Option<Verdict> {
-        if (self.limits.stop)() {
+        if self.limits.is_over() {
             return Some(limit(acyclic::Stop::Asked, self.limits));
         }
         let most = self.limits.working_bytes_max?;

@@ -48,8 +48,8 @@ pub use constraints::{Apart, Constraints, Pruned, constraints};
 pub use options::{Engine, Options, Saturate};
 pub use sources::Sources;
 
-use crate::check::{Limits, Stage};
 use crate::level::Level;
+use crate::limits::{Limits, Stage};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use commits::Depth;
 use decision::{Decision, limit, open_pairs};
@@ -168,7 +168,7 @@ pub(crate) fn decide<'a>(
             return Verdict::Satisfied(Satisfied::Order(order));
         }
         // With more time there may be one.
-        shared.is_not_serial = !(limits.stop)();
+        shared.is_not_serial = !limits.is_over();
     }
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);

@@ -14,7 +14,7 @@
 use super::Options;
 use super::model::Event;
 use super::sources::Sources;
-use crate::check::{Limits, Stage};
+use crate::limits::{Limits, Stage};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, Origin, Time, TxnId, prefetch};
 use std::ops::Range;

@@ -30,8 +30,8 @@ mod walk;
 mod writes_follow_reads;
 
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::check::Limits;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::naming;
 use crate::verdict::{Cycle, Edge, INITIAL, Reason};
 use isolde_history::{
@@ -168,7 +168,7 @@ impl<'a> Facts<'a> {
 
     /// Fails if the caller wants an end, or `bytes` more are too much memory.
     fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
-        if (self.limits.stop)() {
+        if self.limits.is_over() {
             return Err(Halt::Limit(self.limits.reached().into()));
         }
         match self.limits.working_bytes_max {

@@ -221,7 +221,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
 #[cfg(test)]
 mod tests {
     use super::{RULE, forced_within};
-    use crate::check::Limits;
+    use crate::limits::Limits;
     use crate::weak::samples::{Random, stale_reads};
     use crate::weak::{Decision, Facts, Forced, Halt, Rule, decide};
     use isolde_history::format::parse_text;

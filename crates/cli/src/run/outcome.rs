@@ -241,7 +241,7 @@ impl Judged {
             stop: &|| clock.is_over() || ending.is_wanted(),
             is_memory: &|| clock.is_memory(),
             working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(used)),
-            observe: &|_| {},
+            ..Limits::NONE
         };
         let mut checking = Check::new(&history, &index, &limits);
         let mut gate = check::decide(&mut checking, &run.levels, |_, _, _| {});

@@ -20,7 +20,7 @@ mod tests;
 
 use super::Valid;
 use crate::anomaly::Anomaly;
-use crate::check::Limits;
+use crate::limits::Limits;
 use crate::linearizable::{self, Reading};
 use crate::verdict::Verdict;
 use calls::{Call, calls};

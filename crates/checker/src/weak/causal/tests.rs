@@ -1,7 +1,7 @@
 //! Clocks and windows say the same of every history.
 
 use super::{RULE, clocks, windows};
-use crate::check::Limits;
+use crate::limits::Limits;
 use crate::weak::samples::stale_reads;
 use crate::weak::{Decision, Facts, Forced, Halt, Rule, decide};
 use isolde_history::format::parse_text;
