@@ -16,10 +16,12 @@ use isolde::{
     Check, Level, Limits, Options, Satisfied, Sources, Unknown, Verdict, Violated,
     applicable_levels, decided_levels,
 };
+use isolde_certificate::Certificate;
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Report, Unreadable, to_text};
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -246,7 +248,7 @@ fn given_up(
     }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
     let decided = so_far.decided(&levels, reached);
-    if let Some(path) = &arguments.certificate {
+    if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
         let message = reached.message();
         say(&format!("isolde: {}: no certificate was written: {message}", path.display()));
     }
@@ -351,7 +353,9 @@ fn checked(
         Engine::Reference => by_definition(&history, &levels, options(arguments)),
     };
     if let Some(path) = &arguments.certificate {
-        certify(&mut check, &levels, path)?;
+        let certificate = certified(&mut check, &levels);
+        let write = |out: &mut dyn Write| isolde_certificate::write(&certificate, out);
+        so_far.certificate.write(|| output::write_whole(path, write))?;
     }
     let (options, found) = (options(arguments), check.found());
     let source = (beside.source.as_str(), format.name);
@@ -413,13 +417,13 @@ pub(crate) fn without_given(
     }
 }
 
-/// Writes a certificate, and tells which levels are not in it.
-fn certify(check: &mut Check<'_>, levels: &[Level], path: &Path) -> Result<(), Failure> {
+/// Makes a certificate, and tells which levels are not in it.
+fn certified(check: &mut Check<'_>, levels: &[Level]) -> Certificate {
     let certified = check.certify(levels);
     for (level, reason) in &certified.left_out {
         say(&format!("isolde: {level} is not in the certificate: {reason}"));
     }
-    output::write_whole(path, |out| isolde_certificate::write(&certified.certificate, out))
+    certified.certificate
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.
