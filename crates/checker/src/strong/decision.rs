@@ -199,7 +199,7 @@ impl<'a> Decision<'a> {
             return graph.sorted();
         }
         if self.first.is_empty() {
-            self.first = guess(graph, self.history(), self.options.sources)?;
+            self.first = guess(graph, self.versions, self.options.sources)?;
         }
         Ok(self.first.clone())
     }

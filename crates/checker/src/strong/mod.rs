@@ -36,6 +36,7 @@ mod runs;
 mod saturate;
 mod search;
 mod serial;
+mod seriation;
 mod solving;
 mod sources;
 mod timed;
