@@ -235,6 +235,11 @@ impl Solver {
         }
     }
 
+    /// The work that was done so far, as [`Limits::work_max`] counts it.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
     /// Counts as work of the search what a [`Refine`] did by itself: so many nodes looked at.
     pub fn worked(&mut self, nodes: u64) {
         self.work += nodes / 8;

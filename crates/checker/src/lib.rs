@@ -38,6 +38,6 @@ pub use explain::{
 };
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use limits::{ComponentCounts, Limits, Stage};
+pub use limits::{ComponentCounts, Limits, Stage, Work};
 pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
 pub use verdict::{Satisfied, Unknown, Verdict, Violated};

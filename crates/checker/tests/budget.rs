@@ -1,7 +1,7 @@
 //! A search that meets too many contradictions can be given up, and then says so.
 
 use isolde::{Check, Level, Limits, Options, Sources, Stage, Unknown, Verdict};
-use isolde_harness::{Anomaly, Isolation, Parameters, generate, preset};
+use isolde_harness::{Anomaly, Distribution, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;
@@ -82,6 +82,33 @@ fn what_lacks_little_of_a_stronger_level_is_found_without_sessions() {
     let options = Options { sources, conflicts_max: Some(1), ..Options::default() };
     let mut check = Check::new(&history, &index, &Limits::NONE).with_options(options);
     assert_eq!(check.decide(Level::ParallelSnapshotIsolation).name(), "satisfied");
+}
+
+/// Without sessions the search began with an order that had nothing to do with the one in which
+/// things happened, and asked about ten times as many versions.
+#[test]
+fn who_read_from_whom_tells_an_order_where_sessions_do_not() {
+    let parameters = Parameters {
+        isolation: Isolation::Serializable,
+        transactions: 3_000,
+        keys: 50,
+        distribution: Distribution::Zipf { theta: 0.99 },
+        ..preset("GeneralRW").expect("a preset of this name").parameters
+    };
+    let history = generate(&parameters).expect("valid parameters").without_times();
+    let index = Index::new(&history);
+    let asked = AtomicUsize::new(0);
+    let observe = |stage: Stage| {
+        if let Stage::Solved { choices, .. } = stage {
+            asked.fetch_add(choices as usize, Relaxed);
+        }
+    };
+    let limits = Limits { observe: &observe, ..Limits::NONE };
+    let options =
+        Options { sources: Sources { session: false, ..Sources::ALL }, ..Options::default() };
+    let mut check = Check::new(&history, &index, &limits).with_options(options);
+    assert_eq!(check.decide(Level::Serializable).name(), "satisfied");
+    assert!(asked.load(Relaxed) < 10_000, "{} pairs of versions", asked.load(Relaxed));
 }
 
 #[test]

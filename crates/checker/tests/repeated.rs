@@ -1,6 +1,6 @@
 //! Repeated values in histories that are too long for trying all choices of writers.
 
-use isolde::{Check, Level, Limits, Verdict};
+use isolde::{Check, Level, Limits, Satisfied, Verdict};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;
@@ -10,9 +10,9 @@ const PARTS: usize = 60;
 
 /// Whoever read the value of `a` saw `Q`: who sees `P` also sees its `b`. Without times the
 /// last writer is tried first, which is the wrong one.
-fn parts() -> String {
+fn parts(count: usize) -> String {
     let mut text = String::new();
-    for part in 0..PARTS {
+    for part in 0..count {
         writeln!(text, "Q{part}: w(a{part},1)").expect("a string grows");
         writeln!(text, "P{part}: w(a{part},1) w(b{part},2)").expect("a string grows");
         writeln!(text, "R{part}: r(a{part},1) r(b{part},nil)").expect("a string grows");
@@ -33,14 +33,14 @@ const LEVELS: [Level; 4] =
 #[test]
 fn the_one_choice_that_fits_is_found_among_many() {
     // Each part alone refuses the guess; read committed only if `b` is read after `a`.
-    for verdict in verdicts(&parts(), &LEVELS) {
+    for verdict in verdicts(&parts(PARTS), &LEVELS) {
         assert!(matches!(verdict, Verdict::Satisfied(_)), "{verdict:?}");
     }
 }
 
 #[test]
 fn a_fractured_read_from_either_of_two_writers_is_found_among_many() {
-    let text = parts()
+    let text = parts(PARTS)
         + "U: w(x,1) w(y,1)
            V: w(x,1) w(y,1)
            W: r(x,1) r(y,nil)";
@@ -56,7 +56,7 @@ fn a_fractured_read_from_either_of_two_writers_is_found_among_many() {
 /// itself.
 #[test]
 fn reads_of_a_transaction_that_counts_by_a_choice_are_not_overlooked() {
-    let text = parts()
+    let text = parts(PARTS)
         + "M: w(x,5) w(y,6)
            N: w(x,5) w(y,7)
            U: r(x,5) r(y,nil) w(c,1) unknown
@@ -64,5 +64,15 @@ fn reads_of_a_transaction_that_counts_by_a_choice_are_not_overlooked() {
            R: r(c,1) r(d,nil)";
     for verdict in verdicts(&text, &[Level::ReadAtomic, Level::Causal]) {
         assert!(matches!(verdict, Verdict::Violated(_)), "{verdict:?}");
+    }
+}
+
+/// Hundreds of contradictions were searched for at a weak level, each by indexing the history
+/// anew, where a stronger level holds at once.
+#[test]
+fn a_stronger_level_is_asked_before_a_long_search() {
+    let asked = [Level::ReadAtomic, Level::Causal];
+    for verdict in verdicts(&parts(300), &asked) {
+        assert_eq!(verdict, Verdict::Satisfied(Satisfied::Implied(Level::SessionSerializable)));
     }
 }

@@ -17,10 +17,12 @@ use isolde::{
     Check, Level, Options, Satisfied, Sources, Unknown, Verdict, Violated, applicable_levels,
     decided_levels,
 };
+use isolde_certificate::Certificate;
 use isolde_history::format::Format;
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Detail, Findings, Report, Unreadable, to_text};
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -260,7 +262,7 @@ fn given_up(
     }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
     let decided = so_far.decided(&levels, reached);
-    if let Some(path) = &arguments.certificate {
+    if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
         let message = reached.message();
         say(&format!("isolde: {}: no certificate was written: {message}", path.display()));
     }
@@ -354,7 +356,9 @@ fn checked(
         };
         if let Some(path) = &arguments.certificate {
             job.clock.use_the_rest();
-            certify(&mut check, &levels, path)?;
+            let certificate = certified(&mut check, &levels);
+            let write = |out: &mut dyn Write| isolde_certificate::write(&certificate, out);
+            job.so_far.certificate.write(|| output::write_whole(path, write))?;
         }
         Ok::<_, Failure>((decided, check.found().to_vec()))
     });
@@ -404,13 +408,13 @@ fn tell_sizes(
     ));
 }
 
-/// Writes a certificate, and tells which levels are not in it.
-fn certify(check: &mut Check<'_>, levels: &[Level], path: &Path) -> Result<(), Failure> {
+/// Makes a certificate, and tells which levels are not in it.
+fn certified(check: &mut Check<'_>, levels: &[Level]) -> Certificate {
     let certified = check.certify(levels);
     for (level, reason) in &certified.left_out {
         say(&format!("isolde: {level} is not in the certificate: {reason}"));
     }
-    output::write_whole(path, |out| isolde_certificate::write(&certified.certificate, out))
+    certified.certificate
 }
 
 /// Strong levels first: what holds for them holds for the weaker ones.
@@ -457,8 +461,9 @@ pub(crate) fn decide_within(
     if levels.contains(&Level::Linearizable) {
         clock.turn(FIRST_PARTS);
         note(Level::Linearizable, &check.decide(Level::Linearizable));
+        clock.turn(1);
     }
-    let decided = check.decide_in_turns(levels, &|parts| clock.turn(parts), note);
+    let decided = check.decide_in_turns(levels, note);
     let timed = |(level, verdict): (Level, Verdict)| {
         (level, verdict, seconds.get(&level).copied().unwrap_or(0.0))
     };

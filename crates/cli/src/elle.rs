@@ -236,7 +236,7 @@ fn said(file: &Path, arguments: &Arguments, clock: &limits::Clock) -> Result<Sai
         stop: &|| clock.is_over(),
         is_memory: &|| clock.is_memory(),
         working_bytes_max: memory_max.map(|bytes| bytes.saturating_sub(history.memory())),
-        observe: &|_| {},
+        ..Limits::NONE
     };
     let name = file.display().to_string();
     match asked(arguments)? {

@@ -71,6 +71,7 @@ impl Job {
             is_memory: &|| self.clock.is_memory(),
             working_bytes_max: self.memory_max.map(|bytes| bytes.saturating_sub(used)),
             observe: &|stage| self.progress.note(stage),
+            ..Limits::NONE
         })
     }
 

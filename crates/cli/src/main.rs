@@ -6,6 +6,7 @@
 mod archive;
 mod beside;
 mod bundle;
+mod certificate;
 mod check;
 mod clean;
 mod convert;

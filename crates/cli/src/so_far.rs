@@ -2,6 +2,7 @@
 //!
 //! The thread that waits cannot ask the one that works, so whatever is found is left here.
 
+use crate::certificate::Slot;
 use crate::limits::Reached;
 use isolde::{Level, Satisfied, Unknown, Verdict, implied};
 use isolde_history::History;
@@ -13,6 +14,7 @@ use std::sync::{Mutex, OnceLock};
 pub(crate) struct SoFar {
     read: OnceLock<Read>,
     decided: Mutex<Vec<Decided>>,
+    pub(crate) certificate: Slot,
 }
 
 /// A history that was read.

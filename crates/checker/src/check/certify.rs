@@ -174,16 +174,17 @@ impl Check<'_> {
     fn all_cases(&self, level: Level, violated: &Violated) -> Option<Shown> {
         let at = violated.settled_by.unwrap_or(level);
         let facts = (self.history, self.index);
-        let (at, refutation) = by_cases::refute(at, facts, self.options, self.limits)?;
+        let (at, refutation) = by_cases::refute(at, facts, self.options, &self.limits())?;
         Some((at, Proof::Refutation(refutation)))
     }
 
     /// A way to take what the history leaves open in which the level holds, and is seen to.
     fn way(&self, level: Level, accept: &dyn Fn(Shown) -> Option<Shown>) -> Option<Shown> {
         let readings = Readings::of_everybody(self.history, self.index)?;
+        let limits = self.limits();
         readings.first_shown(|history, added| {
             let index = Index::new(history);
-            let mut check = Check::new(history, &index, self.limits).with_options(self.options);
+            let mut check = Check::new(history, &index, &limits).with_options(self.options);
             let check = check.in_one_way();
             let Verdict::Satisfied(satisfied) = check.decide(level) else { return None };
             let (at, mut proof) = check.witness(level, &satisfied).ok()?;
@@ -252,7 +253,7 @@ impl Check<'_> {
         // An order that was searched for is for choices of its own.
         if COMMIT_LEVELS.contains(&level) && !self.index.several().is_empty() {
             let facts = (self.history, self.index);
-            let found = strong::decide_with_origins(level, facts, self.options, self.limits);
+            let found = strong::decide_with_origins(level, facts, self.options, &self.limits());
             if let (Verdict::Satisfied(Satisfied::Order(order)), origins) = found {
                 return Proof::Witness(Witness::Commits { order, origins, appends: Vec::new() });
             }
@@ -268,7 +269,7 @@ impl Check<'_> {
                 _ => self.index,
             };
             let open = !index.several().is_empty();
-            open.then(|| choices::chosen(rule, &Facts::new(self.history, index, self.limits)))?
+            open.then(|| choices::chosen(rule, &Facts::new(self.history, index, &self.limits())))?
         });
         let (order, chosen) = searched.unwrap_or_else(|| {
             let chosen = if rule.is_none() { self.nearest_before(order) } else { Vec::new() };

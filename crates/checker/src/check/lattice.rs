@@ -11,20 +11,22 @@ use crate::check::interpretations::Readings;
 use crate::choices::{self, Effort};
 use crate::given;
 use crate::level::Level;
-use crate::limits::Limits;
+use crate::limits::{Limits, Stage, Work};
 use crate::linearizable;
 use crate::reference::{self, Reference};
 use crate::strong::{self, Options};
 use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
-use std::sync::OnceLock;
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
 
 /// One history being checked.
 pub struct Check<'a> {
     pub(crate) history: &'a History,
     pub(crate) index: &'a Index,
-    pub(crate) limits: &'a Limits<'a>,
+    within: &'a Limits<'a>,
+    pub(crate) work: Arc<Work<'a>>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     pub(crate) options: Options,
@@ -94,7 +96,8 @@ impl<'a> Check<'a> {
         Check {
             history,
             index,
-            limits,
+            within: limits,
+            work: Arc::new(Work::new(limits.work)),
             found,
             options,
             shared,
@@ -119,7 +122,8 @@ impl<'a> Check<'a> {
             return None;
         }
         let is_refuted = || self.is_without_orders(level);
-        Readings::of(self.history, self.index)?.decide(level, self.options, self.limits, is_refuted)
+        let readings = Readings::of(self.history, self.index)?;
+        readings.decide(level, self.options, &self.limits(), is_refuted)
     }
 
     /// The same with other options than the usual ones.
@@ -127,6 +131,11 @@ impl<'a> Check<'a> {
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+
+    /// The limits of who asks, and this check's own count of work.
+    pub(crate) fn limits(&self) -> Limits<'_> {
+        Limits { work: Some(&self.work), ..*self.within }
     }
 
     /// Anomalies that reading alone shows, whatever level is asked for.
@@ -149,7 +158,7 @@ impl<'a> Check<'a> {
             return self.settled(level, verdict.clone());
         }
         self.deciding.push(level);
-        (self.limits.observe)(Stage::Decide(level));
+        (self.limits().observe)(Stage::Decide(level));
         let found = self.decide_anew(level);
         let verdict = match self.within_sources(level, found) {
             // A level that others wait for is theirs to settle.
@@ -161,7 +170,7 @@ impl<'a> Check<'a> {
         };
         self.deciding.pop();
         if let Some(&waiting) = self.deciding.last() {
-            (self.limits.observe)(Stage::Decide(waiting));
+            (self.limits().observe)(Stage::Decide(waiting));
         }
         self.verdicts.push((level, verdict.clone()));
         verdict
@@ -360,7 +369,7 @@ impl<'a> Check<'a> {
         if level == Level::ParallelSnapshotIsolation
             && self.history.txn_count() >= STRONGER_FIRST_TXNS
             && let Some(violated) =
-                strong::parallel_refuted((self.history, self.index), self.options, self.limits)
+                strong::parallel_refuted((self.history, self.index), self.options, &self.limits())
         {
             return self.whoever_counts(level, violated);
         }
@@ -377,7 +386,9 @@ impl<'a> Check<'a> {
             return Verdict::Satisfied(satisfied);
         }
         let facts = (self.history, self.index);
-        let verdict = strong::decide(level, facts, &mut self.shared, self.options, self.limits);
+        let work = Arc::clone(&self.work);
+        let limits = Limits { work: Some(&work), ..*self.within };
+        let verdict = strong::decide(level, facts, &mut self.shared, self.options, &limits);
         let reason = match &verdict {
             Verdict::Satisfied(_) => return verdict,
             Verdict::Violated(violated) => return self.whoever_counts(level, violated.clone()),
@@ -405,12 +416,44 @@ impl<'a> Check<'a> {
     /// A rule of repeated values may take all choices to decide. A stronger level, whose
     /// search is another one, may hold at once.
     fn follow_or_ask(&mut self, rule: &Rule) -> Verdict {
+        let is_open =
+            |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::RepeatedValues { .. }));
         let verdict = self.follow(rule, Effort::Little);
-        if !matches!(verdict, Verdict::Unknown(Unknown::RepeatedValues { .. })) {
-            return verdict;
+        if !is_open(&verdict) || self.deciding.len() > 1 {
+            return if is_open(&verdict) { self.follow(rule, Effort::Most) } else { verdict };
         }
-        let implied = if self.deciding.len() == 1 { self.held_by(rule.level) } else { None };
-        implied.unwrap_or_else(|| self.follow(rule, Effort::Most))
+        if let Some(held) = self.held_soon(rule.level) {
+            return held;
+        }
+        let verdict = self.follow(rule, Effort::Most);
+        let held = is_open(&verdict).then(|| self.held_by(rule.level)).flatten();
+        held.unwrap_or(match verdict {
+            // With more of it a stronger level may hold.
+            verdict if is_open(&verdict) && self.limits().is_over() => {
+                Verdict::Unknown(Unknown::Limit(self.limits().reached().into()))
+            }
+            verdict => verdict,
+        })
+    }
+
+    /// A stronger level that holds, of those that a short search decides: most do so with session
+    /// order and without times, and rules would search as this one does.
+    fn held_soon(&mut self, level: Level) -> Option<Verdict> {
+        let applicable = applicable_levels(self.history);
+        let mut stronger = level.stronger_than();
+        stronger.retain(|it| applicable.contains(it) && Check::is_strong(*it));
+        stronger.sort_by_key(|&it| {
+            (!strong::keeps_sessions(it) || strong::needs_times(it), Reverse(it))
+        });
+        let known: Vec<Level> = self.verdicts.iter().map(|known| known.0).collect();
+        let (work, units) = (Arc::clone(&self.work), self.first_turn());
+        let mut holds =
+            |it: Level| matches!(work.within(units, || self.decide(it)), Verdict::Satisfied(_));
+        let held = stronger.into_iter().find(|&it| holds(it));
+        // What was not decided so soon may be with more work.
+        let is_limit = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::Limit(_)));
+        self.verdicts.retain(|(level, it)| known.contains(level) || !is_limit(it));
+        held.map(|held| Verdict::Satisfied(Satisfied::Implied(held)))
     }
 
     fn follow(&self, rule: &Rule, effort: Effort) -> Verdict {
@@ -425,7 +468,8 @@ impl<'a> Check<'a> {
     }
 
     fn follow_in(&self, rule: &Rule, index: &Index, effort: Effort) -> Verdict {
-        let facts = Facts::new(self.ordered(), index, self.limits);
+        let limits = self.limits();
+        let facts = Facts::new(self.ordered(), index, &limits);
         match weak::decide(rule, &facts) {
             Decision::Violated(anomaly) => Verdict::Violated(Violated::by(vec![anomaly])),
             Decision::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
@@ -469,16 +513,20 @@ impl<'a> Check<'a> {
             return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
         }
         let weaker = level.weaker_than();
-        let facts = Facts::new(self.ordered(), self.index, self.limits);
         // Reads of repeated values stay open here: trying their writers for every
         // weaker level would cost much and seldom settle this one.
-        let violated = |rule: &&Rule| {
-            weaker.contains(&rule.level)
-                && rule.candidates == Candidates::Final
-                && matches!(weak::decide(rule, &facts), Decision::Violated(_))
+        let is_violated = {
+            let limits = self.limits();
+            let facts = Facts::new(self.ordered(), self.index, &limits);
+            let violated = |rule: &&Rule| {
+                weaker.contains(&rule.level)
+                    && rule.candidates == Candidates::Final
+                    && matches!(weak::decide(rule, &facts), Decision::Violated(_))
+            };
+            // The strongest rule is violated if any is.
+            RULES.iter().rev().any(|rule| violated(&rule))
         };
-        // The strongest rule is violated if any is.
-        if RULES.iter().rev().any(|rule| violated(&rule)) {
+        if is_violated {
             for rule in RULES.iter().filter(|rule| weaker.contains(&rule.level)) {
                 let _ = self.decide(rule.level);
             }

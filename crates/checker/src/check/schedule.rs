@@ -3,18 +3,25 @@
 //!
 //! Without a limit the order is another one: a witness of a strong level settles the weaker
 //! ones, so that they cost nothing. But a search may take all the time there is, and then the
-//! levels behind it would be left open, however easy they are. So only the strongest level is
-//! asked before them, for its part of the time: most histories satisfy it at once. Memory is
-//! another matter: a search that wants more than there is ends the whole check, so where that
-//! is likely nothing is searched before the other levels are decided.
+//! levels behind it would be left open, however easy they are. So each search has turns, each
+//! longer than the one before, and begins anew with each; all of them together take half as long
+//! again as the last. How long a turn is, is counted as [`Work`](crate::limits::Work) and not
+//! timed: what is decided before the time is up is decided in every run. Only the strongest level
+//! is asked before the levels without a search, for one turn: most histories satisfy it at once.
+//! Memory is another matter: a search that wants more than there is ends the whole check, so
+//! where that is likely nothing is searched before the other levels are decided.
 
 use crate::check::Check;
+use crate::check::implied::implied;
 use crate::level::Level;
 use crate::verdict::{Satisfied, Unknown, Verdict};
 use crate::weak::RULES;
 
-/// The part of the time that the first attempt at the strongest level has: one in so many.
-const FIRST_PARTS: u32 = 4;
+/// Work of the first turn of a search, about a second, and for each operation of the history.
+const FIRST_TURN: u64 = 1 << 22;
+const FIRST_TURN_PER_OP: u64 = 64;
+/// How much longer each turn is than the one before.
+const LONGER: u64 = 4;
 /// A search seldom takes more than so many times the memory of the index.
 const MEMORY_OF_A_SEARCH: usize = 32;
 
@@ -22,56 +29,79 @@ impl Check<'_> {
     /// Decides levels that are in the order of [`Level`] while `stop` of the limits keeps a time
     /// limit; every verdict is told, the last one of a level counts.
     ///
-    /// Levels without a search come first, but for one attempt at the strongest level unless
-    /// memory is short; where values repeat there are none. Then half of the time is shared equally among the searches,
-    /// and so is all that is left among those which are open after that. `turn` is called before
-    /// each level with the part of the time that is left which it may use: one in so many. `stop`
-    /// has to keep to that, until the next turn.
+    /// Levels without a search come first, but for one turn of the strongest level unless memory
+    /// is short; where values repeat there are none.
     pub fn decide_in_turns(
         &mut self,
         levels: &[Level],
-        turn: &dyn Fn(u32),
         mut tell: impl FnMut(Level, &Verdict),
     ) -> Vec<(Level, Verdict)> {
         let values_repeat = self.values_repeat();
         let is_searched =
             |level: &Level| values_repeat || !RULES.iter().any(|rule| rule.level == *level);
-        let (searched, quick): (Vec<Level>, Vec<Level>) =
+        let (mut open, quick): (Vec<Level>, Vec<Level>) =
             levels.iter().rev().copied().partition(is_searched);
-        let count = searched.len() as u32;
         let tries_first = !quick.is_empty() && !self.is_short_of_memory();
-        if let Some(&strongest) = searched.first().filter(|_| tries_first) {
-            turn(FIRST_PARTS);
-            let _ = self.decide(strongest);
+        let mut turn = self.first_turn();
+        let mut had_turn = None;
+        if let Some(&strongest) = open.first().filter(|_| tries_first) {
+            had_turn = (!self.has_turn(strongest, turn)).then_some(strongest);
         }
-        turn(1);
+        self.work.allow(u64::MAX);
         for level in self.easiest_first(quick) {
             self.forget_limit(level);
             tell(level, &self.decide(level));
         }
-        let mut open: Vec<Level> = Vec::new();
-        for (place, &level) in (0..count).zip(&searched) {
-            turn(if count == 1 { 1 } else { 2 * count - place });
+        while !open.is_empty() && !(self.limits().stop)() {
+            // Nobody waits for the last one.
+            turn = if open.len() == 1 { u64::MAX } else { turn };
+            open.retain(|&level| {
+                if had_turn.take_if(|it| *it == level).is_some() || !self.has_turn(level, turn) {
+                    return true;
+                }
+                tell(level, &self.decide(level));
+                false
+            });
+            turn = turn.saturating_mul(LONGER);
+            // Others may have asked for levels that have no turn of their own.
+            let is_settled = |level: &Level| levels.contains(level) && !open.contains(level);
+            self.verdicts.retain(|(level, verdict)| is_settled(level) || !is_limit(verdict));
+        }
+        self.work.allow(u64::MAX);
+        for level in open {
+            let known = self.verdicts.iter().map(|(level, verdict)| (*level, verdict));
+            let limit = || Verdict::Unknown(Unknown::Limit(self.limits().reached().into()));
+            let verdict = implied(level, known).unwrap_or_else(limit);
             self.forget_limit(level);
-            let verdict = self.decide(level);
             tell(level, &verdict);
-            if matches!(verdict, Verdict::Unknown(Unknown::Limit(_))) && (self.limits.stop)() {
-                open.push(level);
-            }
+            self.verdicts.push((level, verdict));
         }
-        self.verdicts.retain(|(level, _)| !open.contains(level));
-        for (left, level) in (1..=open.len() as u32).rev().zip(open) {
-            turn(left);
-            tell(level, &self.decide(level));
-        }
-        turn(1);
-        levels.iter().map(|&level| (level, self.implied_or_decided(level))).collect()
+        let verdicts = levels.iter().map(|&level| (level, self.implied_or_decided(level)));
+        let verdicts: Vec<(Level, Verdict)> = verdicts.collect();
+        // What shows a level is what shows the one that implies it.
+        self.verdicts.retain(|(level, _)| !levels.contains(level));
+        self.verdicts.extend(verdicts.iter().cloned());
+        verdicts
+    }
+
+    /// The work of a first turn.
+    pub(crate) fn first_turn(&self) -> u64 {
+        FIRST_TURN + FIRST_TURN_PER_OP * self.history.op_count() as u64
+    }
+
+    /// Decides a level within so much work; whether that was enough.
+    fn has_turn(&mut self, level: Level, turn: u64) -> bool {
+        self.work.allow(turn);
+        // It may have been asked for in the turn of another.
+        self.forget_limit(level);
+        let verdict = self.decide(level);
+        !(is_limit(&verdict) && self.work.is_done())
     }
 
     /// Whether a search may want more memory than there is.
     pub fn is_short_of_memory(&self) -> bool {
         let wanted = self.index.memory().saturating_mul(MEMORY_OF_A_SEARCH);
-        self.limits.working_bytes_max.is_some_and(|most| most < wanted)
+        self.limits().working_bytes_max.is_some_and(|most| most < wanted)
     }
 
     /// The strongest settles the others if it holds; if not, they go by what they take.
@@ -88,7 +118,6 @@ impl Check<'_> {
 
     /// Forgets that a level met a limit: it was asked for in the turn of another.
     fn forget_limit(&mut self, level: Level) {
-        let is_limit = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::Limit(_)));
         self.verdicts.retain(|(known, verdict)| *known != level || !is_limit(verdict));
     }
 
@@ -118,6 +147,10 @@ impl Check<'_> {
     }
 }
 
+fn is_limit(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown(Unknown::Limit(_)))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::check::{Check, applicable_levels};
@@ -126,7 +159,6 @@ mod tests {
     use crate::verdict::{Unknown, Verdict};
     use isolde_history::Index;
     use isolde_history::format::parse_text;
-    use std::cell::RefCell;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -139,11 +171,8 @@ mod tests {
             let index = Index::new(&history);
             let levels = applicable_levels(&history);
             let usual = Check::new(&history, &index, &Limits::NONE).decide_all(&levels);
-            let turns = Check::new(&history, &index, &Limits::NONE).decide_in_turns(
-                &levels,
-                &|_| {},
-                |_, _| {},
-            );
+            let turns =
+                Check::new(&history, &index, &Limits::NONE).decide_in_turns(&levels, |_, _| {});
             assert_eq!(turns, usual, "{text}");
         }
     }
@@ -191,7 +220,7 @@ mod tests {
             };
             let mut told = Vec::new();
             let mut check = Check::new(&history, &index, &limits);
-            let _ = check.decide_in_turns(&levels, &|_| {}, |level, _| {
+            let _ = check.decide_in_turns(&levels, |level, _| {
                 told.push((level, is_searched.load(Ordering::Relaxed)));
             });
             assert_eq!(told[0], (Level::Causal, !is_short), "{bytes}");
@@ -206,44 +235,34 @@ mod tests {
         let index = Index::new(&history);
         let mut told = Vec::new();
         let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
-        let _ = Check::new(&history, &index, &Limits::NONE).decide_in_turns(
-            &levels,
-            &|_| {},
-            |level, _| told.push(level),
-        );
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        let _ = check.decide_in_turns(&levels, |level, _| told.push(level));
         assert_eq!(told, [Level::Serializable, Level::Causal, Level::ReadCommitted]);
     }
 
     #[test]
-    fn a_search_whose_turn_is_over_leaves_the_others_theirs() {
+    fn a_search_whose_turn_is_over_goes_on_in_the_next() {
         let history = parse_text(SKEW).expect("a well-formed history");
         let index = Index::new(&history);
-        // The first two turns of a search end before they begin.
+        let mut check = Check::new(&history, &index, &Limits::NONE);
+        assert!(!check.has_turn(Level::Serializable, 0));
+        assert!(check.has_turn(Level::Serializable, 1 << 10));
+        assert_eq!(check.decide(Level::Serializable).name(), "violated");
+    }
+
+    /// What was open when the time was up said that its turn was over.
+    #[test]
+    fn the_limit_that_is_named_is_the_one_that_ended_the_check() {
+        let history = parse_text(SKEW).expect("a well-formed history");
+        let index = Index::new(&history);
         let is_over = AtomicBool::new(false);
-        let stop = || is_over.load(Ordering::Relaxed);
-        let limits = Limits { stop: &stop, ..Limits::NONE };
-        let turns = RefCell::new(Vec::new());
-        let turn = |parts| {
-            turns.borrow_mut().push(parts);
-            is_over.store([1, 3].contains(&turns.borrow().len()), Ordering::Relaxed);
-        };
-        let levels = [Level::ReadCommitted, Level::SnapshotIsolation, Level::Serializable];
-        let mut told = Vec::new();
-        let decided = Check::new(&history, &index, &limits).decide_in_turns(
-            &levels,
-            &turn,
-            |level, verdict| told.push((level, verdict.name())),
-        );
-        assert_eq!(*turns.borrow(), [4, 1, 4, 3, 1, 1]);
-        let expected = [
-            (Level::ReadCommitted, "satisfied"),
-            (Level::Serializable, "unknown"),
-            (Level::SnapshotIsolation, "satisfied"),
-            (Level::Serializable, "violated"),
-        ];
-        assert_eq!(told, expected);
-        let names: Vec<&str> = decided.iter().map(|(_, verdict)| verdict.name()).collect();
-        assert_eq!(names, ["satisfied", "satisfied", "violated"]);
+        let limits = Limits { stop: &|| is_over.load(Ordering::Relaxed), ..Limits::NONE };
+        let mut check = Check::new(&history, &index, &limits);
+        assert!(!check.has_turn(Level::Serializable, 0));
+        is_over.store(true, Ordering::Relaxed);
+        let decided = check.decide_in_turns(&[Level::Serializable], |_, _| {});
+        let limit = Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
+        assert_eq!(decided, [(Level::Serializable, limit)]);
     }
 
     /// A level that another asked for when that one's turn was over was left `unknown`, with
@@ -255,7 +274,7 @@ mod tests {
         let mut check = Check::new(&history, &index, &Limits::NONE);
         let limit = Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
         check.verdicts.push((Level::Serializable, limit));
-        let decided = check.decide_in_turns(&[Level::Serializable], &|_| {}, |_, _| {});
+        let decided = check.decide_in_turns(&[Level::Serializable], |_, _| {});
         assert_eq!(decided[0].1.name(), "violated");
     }
 }

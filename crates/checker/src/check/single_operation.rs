@@ -40,7 +40,7 @@ impl Check<'_> {
         let known = self.verdicts.iter().find(|known| known.0 == Level::Linearizable);
         let verdict = match known {
             Some((_, known)) => known.clone(),
-            None => linearizable::decide(self.ordered(), self.limits, self.reading())?,
+            None => linearizable::decide(self.ordered(), &self.limits(), self.reading())?,
         };
         match verdict {
             Verdict::Satisfied(Satisfied::Order(order)) => {
@@ -76,7 +76,7 @@ impl Check<'_> {
     /// Where sessions contradict the times and there are many operations, it is asked
     /// as what it is for registers: strict serializability.
     pub(crate) fn linearizable(&mut self) -> Option<Verdict> {
-        let verdict = linearizable::decide(self.ordered(), self.limits, self.reading())?;
+        let verdict = linearizable::decide(self.ordered(), &self.limits(), self.reading())?;
         let is_open = |reason: &Unknown| matches!(reason, Unknown::Unsupported(what) if what == linearizable::NOT_MERGED);
         let has_calls = self.history.op_kinds().contains(&OpKind::Call);
         match &verdict {

@@ -21,8 +21,8 @@ use isolde_history::{Choice, Index, OpId, Origin};
 
 /// How much work it may do, in operations indexed again.
 const WORK_MAX: usize = 1 << 25;
-/// Attempts that are a little effort. Contradictions that one violation makes are fewer by far.
-const ATTEMPTS_OF_LITTLE: usize = 1 << 12;
+/// Attempts that are a little effort.
+const ATTEMPTS_OF_LITTLE: usize = 1 << 3;
 
 /// Searches for choices that satisfy the level, beginning with `guess`, one for each read
 /// of `index` with several origins.
@@ -107,6 +107,7 @@ impl Attempts<'_> {
     /// out, and what that one read may be open too.
     fn decide(&mut self, made: &[(Choice, Literal)]) -> Option<Decision> {
         self.work = self.work.checked_sub(self.search.history.op_count() + 1)?;
+        self.search.limits.spend(super::indexing(self.search.history));
         let choices: Vec<Choice> = made.iter().map(|it| it.0).collect();
         let (history, candidates) = (self.search.history, self.search.rule.candidates);
         let index = Index::choosing(history, candidates, &choices);

@@ -24,7 +24,7 @@ const CASES_MAX: usize = 16;
 /// How long to search for choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Long enough for most histories, and no longer than asking another level.
+    /// Long enough for a guess that is nearly right, and no longer than asking another level.
     Little,
     /// As long as it may take.
     Most,
@@ -67,6 +67,12 @@ fn search(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Tried {
         tried = conflicts::search(&search, facts.index, &guess, effort);
     }
     tried
+}
+
+/// The work of an attempt, which indexes the history anew.
+fn indexing(history: &History) -> u64 {
+    const WORK_PER_OP: u64 = 8;
+    WORK_PER_OP * (history.op_count() as u64 + 1)
 }
 
 enum Tried {
@@ -143,6 +149,7 @@ impl Search<'_> {
             return Tried::GaveUp;
         };
         self.work = work;
+        self.limits.spend(indexing(self.history));
         let index = Index::choosing(self.history, self.rule.candidates, made);
         match self.decide(&index) {
             Decision::Violated(anomaly) => {
@@ -183,6 +190,7 @@ impl Search<'_> {
 
     /// What comes of these choices, one for each read.
     fn with(&self, made: &[Choice]) -> Tried {
+        self.limits.spend(indexing(self.history));
         let chosen = Index::choosing(self.history, self.rule.candidates, made);
         if !chosen.several().is_empty() {
             return Tried::GaveUp;

@@ -11,8 +11,8 @@
 use super::seeds;
 use super::shrink::work_of;
 use super::{WORK_FACTOR, WORK_LEAST, WORK_MAX, is_violated};
-use crate::check::Limits;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::strong::Options;
 use isolde_history::{History, Index, Interval, Part, Selection, TxnId};
 
@@ -78,9 +78,10 @@ pub(super) fn part(
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Check, Limits};
+    use crate::check::Check;
     use crate::explain::explain;
     use crate::level::Level;
+    use crate::limits::Limits;
     use crate::strong::Options;
     use crate::verdict::Verdict;
     use isolde_history::Index;

@@ -3,7 +3,7 @@
 use super::locks::{Lock, lock_at};
 use super::possible::left_while_open;
 use super::window::{Window, window};
-use crate::check::Limits;
+use crate::limits::Limits;
 use isolde_history::{History, OpId};
 
 /// Why an operation has no explanation.

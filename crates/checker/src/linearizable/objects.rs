@@ -1,13 +1,13 @@
 //! All objects, each by itself, on all threads.
 //!
 //! The answer is that of the first object without an order, whatever thread finished
-//! first. Each thread may use its share of the memory for a search; an object for which
-//! that was not enough is searched again alone, so that no verdict depends on the
-//! number of threads.
+//! first. Each thread may use its share of the memory for a search, and each object its share
+//! of the work; an object for which that was not enough is searched again alone, so that no
+//! verdict depends on the number of threads.
 
 use super::operations::{Action, Operation, Operations, Texts};
 use super::{Decided, one_object};
-use crate::limits::Limits;
+use crate::limits::{Limits, Work};
 use crate::linearizable::search::BYTES_MAX;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -36,12 +36,8 @@ pub(super) fn orders(
         places.map(|&place| Operation { object: 0, ..operations.all[place] }).collect()
     };
     let found: Vec<OnceLock<Vec<usize>>> = vec![OnceLock::new(); by_object.len()];
-    let share = Limits {
-        working_bytes_max: Some(
-            limits.working_bytes_max.unwrap_or(BYTES_MAX) / rayon::current_num_threads().max(1),
-        ),
-        ..*limits
-    };
+    let threads = rayon::current_num_threads().max(1);
+    let bytes_max = Some(limits.working_bytes_max.unwrap_or(BYTES_MAX) / threads);
     let shared = &*operations;
     let violated = (0..by_object.len()).into_par_iter().find_map_first(|object| {
         let own = of_object(shared, object);
@@ -49,6 +45,8 @@ pub(super) fn orders(
         if own.iter().any(|operation| matches!(operation.action, Action::Append(_))) {
             return None;
         }
+        let work = Some(&Work::part(limits, by_object.len()));
+        let share = Limits { working_bytes_max: bytes_max, work, ..*limits };
         match one_object(&own, shared.objects[object], &mut Texts::default(), &share) {
             Decided::Order(order) => {
                 let _ = found[object].set(order);

@@ -304,7 +304,8 @@ impl<'a> Search<'a> {
         if !self.steps.is_multiple_of(STEPS_PER_LOOK) {
             return Ok(());
         }
-        if (self.limits.stop)() {
+        self.limits.spend(STEPS_PER_LOOK as u64);
+        if self.limits.is_over() {
             let what = if (self.limits.is_memory)() { "memory" } else { "time" };
             return Err(format!("{what} is up while orders are searched"));
         }

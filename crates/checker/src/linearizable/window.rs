@@ -305,7 +305,7 @@ mod tests {
         };
         let name = |op: &OpId| history.txn_name(history.txn_of(*op));
         let names = |ops: &[OpId]| ops.iter().map(name).collect::<String>();
-        let told = window(&history, ops[0]).map_or("nothing".to_owned(), |window| {
+        let told = window(&history, ops[0], &Limits::NONE).map_or("nothing".to_owned(), |window| {
             let beginning = window.beginning.as_ref().map_or("initial".to_owned(), name);
             let mut told = format!("{beginning}: {}", names(&window.calls));
             for (call, by) in &window.earlier {

@@ -200,6 +200,7 @@ impl<'a> Commits<'a> {
     fn settled<L: CommitLevel>(&mut self) -> Result<Vec<Node>, Verdict> {
         loop {
             (self.limits.observe)(Stage::Witness);
+            self.limits.spend((self.graph.node_count() + self.graph.edge_count()) as u64 / 8);
             let (certain, history) = (&self.graph, self.versions.history);
             let sources = self.options.sources;
             let guess = Guess { certain, likely: &self.likely, history, sources };
@@ -387,7 +388,7 @@ impl<'a> Commits<'a> {
 
     /// A verdict if a limit is reached.
     fn halt(&self) -> Option<Verdict> {
-        if (self.limits.stop)() {
+        if self.limits.is_over() {
             return Some(limit(acyclic::Stop::Asked, self.limits));
         }
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();

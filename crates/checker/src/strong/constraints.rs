@@ -87,7 +87,7 @@ fn decided_by_saturation(
     versions: &Versions<'_>,
 ) -> Option<(Constraints, ComponentCounts)> {
     let mut graph = decision.explained_graph();
-    let order = guess(&graph, versions.history, decision.options.sources).ok()?;
+    let order = guess(&graph, versions, decision.options.sources).ok()?;
     let cover = decision.cover(&graph, &order, CLOCK_BYTES_MAX);
     let runs = Runs::new(versions, &cover);
     let clocks = Clocks::new(&graph, &cover);

@@ -128,7 +128,7 @@ impl<'a> Decision<'a> {
             if self.attempts > GIVING_UP_MAX {
                 self.give_up_all();
             }
-            if (self.limits.stop)() {
+            if self.limits.is_over() {
                 return limit(acyclic::Stop::Asked, self.limits);
             }
             if let Attempt::Verdict(verdict) = self.attempt() {
@@ -177,6 +177,7 @@ impl<'a> Decision<'a> {
             }
         }
         let graph = self.graph(&self.known());
+        self.limits.spend((graph.node_count() + graph.edge_count()) as u64 / 8);
         (self.limits.observe)(Stage::Witness);
         let order = match self.first_order(&graph, open) {
             Ok(order) => order,
@@ -199,7 +200,7 @@ impl<'a> Decision<'a> {
             return graph.sorted();
         }
         if self.first.is_empty() {
-            self.first = guess(graph, self.history(), self.options.sources)?;
+            self.first = guess(graph, self.versions, self.options.sources)?;
         }
         Ok(self.first.clone())
     }
@@ -472,7 +473,7 @@ impl<'a> Decision<'a> {
 
     /// A verdict if a limit is reached.
     fn halt(&self, bytes: usize) -> Option<Verdict> {
-        if (self.limits.stop)() {
+        if self.limits.is_over() {
             return Some(limit(acyclic::Stop::Asked, self.limits));
         }
         let most = self.limits.working_bytes_max?;

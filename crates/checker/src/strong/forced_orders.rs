@@ -60,7 +60,7 @@ pub(super) fn contradiction(commits: &Commits<'_>) -> Option<Vec<OneMissed>> {
     loop {
         match forcing.round() {
             Round::Contradiction => return Some(forcing.found),
-            Round::Found if !(commits.limits.stop)() => {}
+            Round::Found if !commits.limits.is_over() => {}
             Round::Found | Round::Nothing => return None,
         }
     }

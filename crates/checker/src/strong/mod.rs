@@ -56,6 +56,7 @@ mod runs;
 mod saturate;
 mod search;
 mod serial;
+mod seriation;
 mod solving;
 mod sources;
 mod timed;
@@ -189,7 +190,7 @@ pub(crate) fn decide<'a>(
             return Verdict::Satisfied(Satisfied::Order(order));
         }
         // With more time there may be one.
-        shared.is_not_serial = !(limits.stop)();
+        shared.is_not_serial = !limits.is_over();
     }
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);

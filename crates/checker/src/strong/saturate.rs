@@ -56,10 +56,11 @@ impl Saturation<'_> {
         let mut fresh = vec![true; graph.node_count()];
         let mut position = positions(&order);
         loop {
-            if (limits.stop)() {
+            if limits.is_over() {
                 return Saturated::Stopped;
             }
             self.rounds += 1;
+            limits.spend((graph.node_count() + graph.edge_count()) as u64 / 8);
             let within = match focus {
                 Some(focus) => between(graph.model, focus, &order, &position),
                 None => &order,
@@ -69,7 +70,7 @@ impl Saturation<'_> {
             }
             let found = self.derive(graph, focus, limits);
             self.clocks.forget_moves();
-            if (limits.stop)() {
+            if limits.is_over() {
                 return Saturated::Stopped;
             }
             if found.is_empty() {
@@ -161,7 +162,7 @@ impl Saturation<'_> {
         let txns = self.versions.history.txn_count();
         let task = |task: usize| {
             let mut found = Vec::new();
-            if (limits.stop)() {
+            if limits.is_over() {
                 return found;
             }
             for txn in task * TXNS_PER_TASK..((task + 1) * TXNS_PER_TASK).min(txns) {

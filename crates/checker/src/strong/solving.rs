@@ -8,7 +8,7 @@ use super::model::Node;
 use super::saturate::positions;
 use super::search::{Asked, Search, Within, known_edges};
 use super::witness::suspects;
-use crate::limits::{Limits, Stage};
+use crate::limits::{Limits, Stage, Work};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -86,16 +86,22 @@ impl Decision<'_> {
             }
             other => (self.limits.observe)(other),
         };
-        let found: Vec<Searched> = (0..components.groups)
+        let found: Vec<(Searched, u64)> = (0..components.groups)
             .into_par_iter()
             .map(|group| {
+                let work = Work::part(self.limits, 1);
                 let stop = || (self.limits.stop)() || first_refuted.load(Relaxed) < group;
                 let working_bytes_max = self.limits.working_bytes_max.map(|most| {
                     // The graph is there once, solvers are as many as groups.
                     used + most.saturating_sub(used) / components.groups
                 });
-                let limits =
-                    Limits { stop: &stop, working_bytes_max, observe: &observe, ..*self.limits };
+                let limits = Limits {
+                    stop: &stop,
+                    working_bytes_max,
+                    work: Some(&work),
+                    observe: &observe,
+                    ..*self.limits
+                };
                 let found = self.search_within(
                     (graph, order),
                     (&limits, self.conflicts_max),
@@ -104,14 +110,16 @@ impl Decision<'_> {
                 if matches!(found, Searched::Violated(_) | Searched::ViolatedUnproven) {
                     first_refuted.fetch_min(group, Relaxed);
                 }
-                found
+                (found, work.done())
             })
             .collect();
         let (choices, conflicts) = (choices.into_inner(), conflicts.into_inner());
         (self.limits.observe)(Stage::Solved { choices, conflicts });
         let mut orders = Vec::with_capacity(found.len());
         let mut stopped = None;
-        for found in found {
+        for (found, work) in found {
+            // What threads took behind a group that settles it is their own affair.
+            self.limits.spend(work);
             match found {
                 Searched::Satisfied(order) => orders.push(positions(&order)),
                 Searched::Violated(refuted) => return Searched::Violated(refuted),
@@ -169,12 +177,14 @@ pub(super) fn solved<R: acyclic::Refine>(
     (limits, engine): (&Limits<'_>, Engine),
     (used, effort): (usize, Effort),
 ) -> Solved {
+    let work_max = effort.work_max.into_iter().chain(limits.work_left()).min();
     let within = acyclic::Limits {
         stop: limits.stop,
         memory_bytes_max: limits.working_bytes_max.map(|most| most.saturating_sub(used)),
         conflicts_max: effort.conflicts_max,
-        work_max: effort.work_max,
+        work_max,
     };
+    let before = solver.work();
     let answer = match engine {
         Engine::Own => match solver.solve(refine, &within) {
             acyclic::Answer::Satisfied => Solved::Satisfied,
@@ -188,6 +198,7 @@ pub(super) fn solved<R: acyclic::Refine>(
             acyclic::Unproven::Stopped(stop) => Solved::Stopped(stop),
         },
     };
+    limits.spend(solver.work() - before);
     let acyclic::Statistics { choices, conflicts, .. } = solver.statistics();
     (limits.observe)(Stage::Solved { choices, conflicts });
     answer

@@ -286,7 +286,7 @@ impl<'a> Versions<'a> {
     }
 
     /// How many slots there are.
-    fn slot_count(&self) -> usize {
+    pub(super) fn slot_count(&self) -> usize {
         self.index.writers().len()
     }
 

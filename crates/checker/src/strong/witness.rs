@@ -7,6 +7,7 @@
 
 use super::graph::Graph;
 use super::model::{Events, Model, Node, Writers};
+use super::seriation;
 use super::sources::Sources;
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot, Versions};
 use isolde_history::{History, KeyId, ReadId, TxnId};
@@ -216,12 +217,14 @@ impl Replay<'_> {
 
 /// An order that agrees with all edges and follows the serialization order that the
 /// database gave [Enne], or else the times of the events; without either, one in which
-/// all sessions advance evenly.
+/// all sessions advance evenly, or one by who read from whom where sessions are too short to
+/// tell anything.
 pub(super) fn guess(
     graph: &Graph,
-    history: &History,
+    versions: &Versions<'_>,
     sources: Sources,
 ) -> Result<Vec<Node>, Vec<Node>> {
+    let history = versions.history;
     if let Some(total) = &history.orders().total {
         return graph.sorted_by(given_rank(graph, history, total));
     }
@@ -229,6 +232,9 @@ pub(super) fn guess(
         return order;
     }
     if !history.has_times() || !sources.real_time {
+        if seriation::is_wanted(history, sources) {
+            return seriation::order(graph, versions);
+        }
         return graph.sorted();
     }
     let model = graph.model;

@@ -168,7 +168,7 @@ impl<'a> Facts<'a> {
 
     /// Fails if the caller wants an end, or `bytes` more are too much memory.
     fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
-        if (self.limits.stop)() {
+        if self.limits.is_over() {
             return Err(Halt::Limit(self.limits.reached().into()));
         }
         match self.limits.working_bytes_max {
