@@ -6,7 +6,7 @@
 use crate::structured::{self, Choices};
 use isolde::Limits;
 use isolde::elle::{
-    ANOMALIES, Expectations, MODELS, Question, WORKLOADS, Workload, answer, without_unwritten,
+    ANOMALIES, Expectations, MODELS, Question, WORKLOADS, Workload, allowing_unwritten, answer,
 };
 use isolde_history::format::{self, Input, ReadOptions, parse_text};
 use isolde_history::{History, Index, Source};
@@ -46,10 +46,13 @@ fn of_elle(history: History, limits: &Limits<'_>) {
     if workloads.iter().all(|workload| workload.misfit(&history).is_some()) {
         return;
     }
-    let (history, _) = without_unwritten(history);
+    let (history, _) = allowing_unwritten(history);
     let index = Index::new(&history);
-    let question =
-        Question { models: MODELS.iter().collect(), anomalies: ANOMALIES.iter().collect() };
+    let question = Question {
+        models: MODELS.iter().collect(),
+        anomalies: ANOMALIES.iter().collect(),
+        explain: true,
+    };
     let answer = answer(&history, &index, &question, limits);
     let prose = Prose::new(&history, &index, "file");
     for anomaly in &answer.anomalies {

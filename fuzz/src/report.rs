@@ -2,10 +2,10 @@
 //! page of a report that somebody changed.
 
 use crate::structured::{self, Choices};
-use isolde::{Check, Level, Limits, Verdict};
+use isolde::{Check, Level, Limits, Options, Verdict, counterexamples};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
-use isolde_report::{OUTPUTS, Page, Report, Which, to_explanations, to_json};
+use isolde_report::{Findings, OUTPUTS, Page, Report, Which, to_explanations, to_json};
 use serde_json::{Value, json};
 
 const TXNS_MAX: usize = 6;
@@ -21,7 +21,12 @@ pub fn reported(bytes: &[u8]) {
     let decided: Vec<(Level, Verdict, f64)> =
         Level::ALL.iter().map(|&level| (level, checking.decide(level), 0.0)).collect();
     let names = ("<file>\u{1b}[31m", "text");
-    let report = Report::new(&history, &index, names, &decided, checking.found());
+    let options = Options::default();
+    let verdicts = decided.iter().map(|it| (it.0, &it.1));
+    let shown = counterexamples((&history, &index), verdicts, options, &limits, &|_| ());
+    let by_reading = checking.found();
+    let findings = Findings { decided: &decided, counterexamples: &shown, by_reading, options };
+    let report = Report::new(&history, &index, names, &findings);
     to_explanations(&report, Which::All);
     for output in OUTPUTS {
         let rendered = output.render(&report);

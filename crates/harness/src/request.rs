@@ -37,8 +37,8 @@ pub enum Request {
         /// The new last element.
         value: u64,
     },
-    /// Creates a row of the registers. Answer: [`Answer::Applied`], with `false` if
-    /// there was one; or the transaction is aborted.
+    /// Creates a row of the registers. Answer: [`Answer::Applied`]; if there was one, with
+    /// `false`, or [`Answer::Found`], or the transaction is aborted.
     Insert {
         /// Its key.
         key: u64,
@@ -60,7 +60,7 @@ pub enum Request {
         high: u64,
     },
     /// Writes a register if it has the expected value, by one statement. Answer:
-    /// [`Answer::Applied`].
+    /// [`Answer::Applied`]; if it has not, with `false` or [`Answer::Found`].
     CompareAndSet {
         /// Its key.
         key: u64,
@@ -292,6 +292,9 @@ pub enum Answer {
     Rows(Vec<(u64, u64)>),
     /// Whether the request changed anything.
     Applied(bool),
+    /// The request did not apply, because of this value of the register; `None` if it does
+    /// not exist.
+    Found(Option<u64>),
 }
 
 /// What it tells, in words; nothing if it was only done.
@@ -308,6 +311,7 @@ impl fmt::Display for Answer {
             }
             Answer::Applied(true) => "applied".to_owned(),
             Answer::Applied(false) => "changed nothing".to_owned(),
+            Answer::Found(value) => format!("changed nothing, found {}", Answer::Value(*value)),
         })
     }
 }
@@ -332,6 +336,8 @@ mod tests {
             (Answer::Rows(vec![]), "no rows"),
             (Answer::Applied(true), "applied"),
             (Answer::Applied(false), "changed nothing"),
+            (Answer::Found(Some(10)), "changed nothing, found 10"),
+            (Answer::Found(None), "changed nothing, found nothing"),
         ] {
             assert_eq!(answer.to_string(), told);
         }

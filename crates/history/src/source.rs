@@ -166,6 +166,18 @@ impl<'a> Source<'a> {
         self.offset += count as u64;
     }
 
+    /// Drops the first `count` bytes of the window of a binary source, which has no lines: to
+    /// count them in every field would take longer than to read it.
+    ///
+    /// # Panics
+    /// If the window is shorter.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        assert!(count <= self.end - self.start, "the bytes have arrived");
+        self.start += count;
+        self.offset += count as u64;
+    }
+
     /// Consumes the next line and returns it without its line ending; `None` at
     /// the end of the source.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReadError> {

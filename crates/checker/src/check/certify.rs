@@ -131,6 +131,10 @@ impl Check<'_> {
                 keys.push(vec![key]);
             }
         }
+        // All orders were tried, so there are few.
+        if violated.anomalies.is_empty() && has_events(level) {
+            keys.push(self.history.keys().collect());
+        }
         let is_small = self.history.txn_count() <= ALL_ORDERS_TXNS_MAX;
         // Real time leaves few orders of one key.
         let is_timed = strong::needs_times(level) && self.history.key_count() <= KEYS_TRIED_MAX;

@@ -30,10 +30,10 @@ pub struct Check<'a> {
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,
     pub(crate) options: Options,
-    shared: strong::Shared<'a>,
+    pub(crate) shared: strong::Shared<'a>,
     pub(crate) verdicts: Vec<(Level, Verdict)>,
     /// Levels that wait for the verdict of another.
-    deciding: Vec<Level>,
+    pub(crate) deciding: Vec<Level>,
     /// Whether the history is one of several ways to understand another.
     pub(crate) is_one_way: bool,
     /// The history without session order and times that were switched off; made when it is
@@ -321,6 +321,9 @@ impl<'a> Check<'a> {
         if let Some(verdict) =
             self.satisfied_stronger(level).or_else(|| self.same_as_serializable(level))
         {
+            return verdict;
+        }
+        if let Some(verdict) = self.by_interleaving(level) {
             return verdict;
         }
         if level == Level::Linearizable

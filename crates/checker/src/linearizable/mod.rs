@@ -46,8 +46,8 @@ use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::limits::Limits;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use chains::Versions;
-use hashbrown::HashSet;
-use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Time, TxnId};
+use hashbrown::{HashMap, HashSet};
+use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Time, TxnId, Value};
 use objects::Without;
 use operations::{Action, Content, Operation, Operations, Texts};
 use search::{Problem, Searched};
@@ -101,7 +101,8 @@ fn is_single(history: &History, txn: TxnId) -> bool {
 }
 
 /// Decides linearizability; `None` if some transaction is not one operation on a
-/// register, a store or a lock.
+/// register, a store or a lock, or if an order was found but not the one in which the database
+/// says that it installed the versions.
 pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Option<Verdict> {
     let mut operations = Operations::of(history, reading.nil_reads, reading.drift)?;
     if !history.has_times() {
@@ -118,7 +119,36 @@ pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Optio
         }
         Err(Without { decided: Decided::Order(_), .. }) => unreachable!("it is without"),
     };
-    Some(all_objects(history, operations, &orders, limits))
+    match all_objects(history, operations, &orders, limits) {
+        Verdict::Satisfied(Satisfied::Order(order)) if !is_as_given(history, &order) => None,
+        verdict => Some(verdict),
+    }
+}
+
+/// Whether the writes of an order come as the database said that it installed them. Not where
+/// that names a value twice: who wrote it is then to be found out.
+fn is_as_given(history: &History, order: &[TxnId]) -> bool {
+    let chains = &history.orders().versions;
+    let mut places: HashMap<(KeyId, Value), (usize, usize)> = HashMap::new();
+    for (number, chain) in chains.iter().enumerate() {
+        for (place, &value) in chain.values.iter().enumerate() {
+            let is_known = value == history.initial(chain.key)
+                || places.insert((chain.key, value), (number, place)).is_some();
+            if is_known {
+                return false;
+            }
+        }
+    }
+    let mut next = vec![0; chains.len()];
+    let mut writes = (order.iter().flat_map(|&txn| history.ops_of(txn)))
+        .map(|op| history.op(op))
+        .filter(|op| op.kind.is_write())
+        .filter_map(|write| places.get(&(write.key, write.value)));
+    writes.all(|&(number, place)| {
+        let is_later = place >= next[number];
+        next[number] = place + 1;
+        is_later
+    })
 }
 
 fn violated(anomaly: Anomaly) -> Verdict {

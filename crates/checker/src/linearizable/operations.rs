@@ -112,9 +112,6 @@ impl Operations {
     /// The operations of a history in which every transaction is one; `None` if one
     /// is not, or is of another kind.
     pub(super) fn of(history: &History, nil_reads: NilReads, drift: Time) -> Option<Operations> {
-        if !history.orders().versions.is_empty() {
-            return None;
-        }
         let mut operations = Operations::default();
         for txn in history.txns() {
             let outcome = history.outcome(txn);

@@ -24,14 +24,20 @@ pub(super) fn place(
         return Some(order);
     }
     let gaps = gaps(operations, initial, &order);
+    // Reads leave the content as it is; to go through them for each operation would cost the
+    // square of the history.
+    let mut other_content = vec![gaps.len(); gaps.len()];
+    for at in (1..gaps.len()).rev() {
+        let is_other = gaps[at].content != gaps[at - 1].content;
+        other_content[at - 1] = if is_other { at } else { other_content[at] };
+    }
     let mut placed: Vec<(usize, Time, usize)> = Vec::new();
     for place in refused {
         let Operation { action, invoked, completed, .. } = operations[place];
         let Action::ReadOther(other) = action else { unreachable!("filtered above") };
         let first = gaps.partition_point(|gap| gap.end < invoked);
-        let fits = |gap: &&Gap| gap.content != other;
-        let mut open = gaps[first..].iter().take_while(|gap| gap.start <= completed);
-        let gap = open.find(fits)?;
+        let fitting = if gaps[first].content == other { other_content[first] } else { first };
+        let gap = gaps.get(fitting).filter(|gap| gap.start <= completed)?;
         placed.push((gap.after, gap.start.max(invoked), place));
     }
     placed.sort_unstable();

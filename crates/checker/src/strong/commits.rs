@@ -16,7 +16,7 @@ use super::model::{Model, Node};
 use super::nearly;
 use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
-use super::repeated::{Repeated, repeated_reads};
+use super::repeated::{Refused, Repeated, repeated_reads};
 use super::search::known_edges;
 use super::solving::{Effort, Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
@@ -110,7 +110,7 @@ pub(super) fn decide<L: CommitLevel>(
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
-    let repeated = match repeated_reads(model, &versions) {
+    let repeated = match repeated_reads(model, &versions, Refused::Tried) {
         Ok(repeated) => repeated,
         Err(reason) => return (Verdict::Unknown(Unknown::Unsupported(reason)), Vec::new()),
     };

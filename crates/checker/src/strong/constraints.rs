@@ -13,7 +13,7 @@ use super::clocks::Clocks;
 use super::components::Components;
 use super::decision::{CLOCK_BYTES_MAX, Decision};
 use super::model::Model;
-use super::repeated::repeated_reads;
+use super::repeated::{Refused, repeated_reads};
 use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
 use super::versions::{Slot, Versions};
@@ -62,7 +62,9 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     let options = Options::default();
     let mut versions = Versions::new(history, index, model, options.sources);
     versions.find_conditions(model, &|| false);
-    if !repeated_reads(model, &versions).ok()?.is_empty() || !versions.divergences.is_empty() {
+    if !repeated_reads(model, &versions, Refused::Tried).ok()?.is_empty()
+        || !versions.divergences.is_empty()
+    {
         return None;
     }
     let mut before = Constraints::default();

@@ -1,7 +1,8 @@
 //! The strong levels: one order of begins and commits that explains every read.
 //!
 //! A history with times is tried along them first: `serial` replays a serial order, `timed` an
-//! order of begins and commits, and both put right what a read contradicts. Else `versions`
+//! order of begins and commits, and both put right what a read contradicts. Where values repeat,
+//! `interleaving` looks for an order session by session. Else `versions`
 //! joins reads to versions and finds the orders of versions that are known; `sources` turn what
 //! is known into edges of one `graph` of events; a topological order of it is the guess. A
 //! history whose version orders are all known ends here. What the guess gets wrong is decided
@@ -15,6 +16,7 @@
 //! | `model.rs` | the table of levels: events, what each dependency means, session order, real time |
 //! | `options.rs` | what beside the history decides: sources, clock drift, when to saturate, which engine searches |
 //! | `serial.rs`, `timed.rs` | orders along the clients' times, without a graph or a solver |
+//! | `interleaving.rs` | where values repeat and a transaction is one event: an order of all, session by session |
 //! | `versions.rs`, `reads_by_slot.rs` | who wrote and read which version, and which follow which |
 //! | `repeated.rs` | reads of repeated values, and everything each of them may have seen |
 //! | `conditions/` | what reads by condition and aggregates mean |
@@ -43,6 +45,7 @@ mod decision;
 mod explain;
 mod forced_orders;
 mod graph;
+mod interleaving;
 mod likely;
 mod model;
 mod nearly;
@@ -75,11 +78,12 @@ use crate::limits::{Limits, Stage};
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use commits::Depth;
 use decision::{Decision, limit, open_pairs};
+use interleaving::Interleaved;
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index};
 use model::{Events, Model, Protected};
 use parallel::Parallel;
-use repeated::repeated_reads;
+use repeated::{Refused, has_refused, refused_fit, repeated_reads};
 use std::sync::Arc;
 use update_atomic::UpdateAtomic;
 use versions::Versions;
@@ -140,6 +144,8 @@ pub(crate) struct Shared<'a> {
     versions: Option<(Asked, Arc<Versions<'a>>)>,
     /// Whether a serial order along the clients' times was looked for and not found.
     is_not_serial: bool,
+    /// What came of putting sessions in one order, with real time and without.
+    interleaved: [Option<Interleaved>; 2],
 }
 
 /// What [`Versions`] depend on beside the history.
@@ -170,6 +176,62 @@ impl<'a> Shared<'a> {
     }
 }
 
+impl Shared<'_> {
+    /// What putting the sessions in one order says of a level of one event: an order, or that
+    /// there is none. One that keeps real time is one for all of them, so that is looked for first.
+    fn interleaved(
+        &mut self,
+        model: &Model,
+        facts: (&History, &Index),
+        options: Options,
+        limits: &Limits<'_>,
+    ) -> Option<Interleaved> {
+        if options.sources != Sources::ALL || facts.1.several().is_empty() {
+            return None;
+        }
+        let asked = [true, false].into_iter().filter(|timed| !timed || facts.0.has_times());
+        for timed in asked {
+            let known = &mut self.interleaved[usize::from(timed)];
+            if known.is_none() && !(limits.stop)() {
+                let real_time = timed.then_some(options.clock_drift);
+                *known = interleaving::order(facts, real_time, limits);
+            }
+            let is_about_times = !model.real_time.is_empty();
+            match known {
+                Some(Interleaved::Order(_)) if timed || !is_about_times => return known.clone(),
+                Some(Interleaved::Nowhere) if timed == is_about_times && model.session => {
+                    return known.clone();
+                }
+                _ => {}
+            }
+            if (limits.stop)() {
+                // With more time there may be one.
+                self.interleaved = [None, None];
+                return None;
+            }
+            if is_about_times {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// Whether one order of all sessions was found that explains every read.
+pub(crate) fn is_interleaved(
+    facts: (&History, &Index),
+    shared: &mut Shared<'_>,
+    options: Options,
+    limits: &Limits<'_>,
+) -> bool {
+    let model = Model::of(Level::SessionSerializable).expect("a level of this family");
+    let found = shared.interleaved(model, facts, options, limits);
+    matches!(found, Some(Interleaved::Order(_)))
+}
+
+/// Of more possible origins it is not looked for why a level does not hold, once that is known.
+const EXPLAINED_ORIGINS_MAX: usize = 1 << 16;
+
 /// Decides a level, given that no read is wrong by itself at it.
 pub(crate) fn decide<'a>(
     level: Level,
@@ -192,6 +254,18 @@ pub(crate) fn decide<'a>(
         // With more time there may be one.
         shared.is_not_serial = !limits.is_over();
     }
+    let mut is_nowhere = false;
+    if model.events == Events::One {
+        match shared.interleaved(model, (history, index), options, limits) {
+            Some(Interleaved::Order(order)) => return Verdict::Satisfied(Satisfied::Order(order)),
+            Some(Interleaved::Nowhere) => is_nowhere = true,
+            Some(Interleaved::Open) | None => {}
+        }
+    }
+    let origins: usize = index.several().iter().map(|several| several.candidates.len()).sum();
+    if is_nowhere && origins > EXPLAINED_ORIGINS_MAX {
+        return Verdict::Violated(Violated::by(Vec::new()));
+    }
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);
     let Some(versions) = found else {
@@ -199,8 +273,29 @@ pub(crate) fn decide<'a>(
     };
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
-    match repeated_reads(model, &versions) {
-        Ok(repeated) => Decision::new(model, &versions, &repeated, options, limits).run(),
+    let decided = |refused| match repeated_reads(model, &versions, refused) {
+        Ok(repeated) => {
+            let mut decision = Decision::new(model, &versions, &repeated, options, limits);
+            if is_nowhere {
+                decision = decision.briefly();
+            }
+            decision.run()
+        }
         Err(reason) => Verdict::Unknown(Unknown::Unsupported(reason)),
+    };
+    if has_refused(history, index) {
+        let verdict = decided(Refused::LeftOut);
+        let is_settled = match &verdict {
+            Verdict::Satisfied(order) => refused_fit(history, index, order),
+            Verdict::Violated(_) => true,
+            Verdict::Unknown(_) => false,
+        };
+        if is_settled {
+            return verdict;
+        }
+    }
+    match decided(Refused::Tried) {
+        Verdict::Unknown(_) if is_nowhere => Verdict::Violated(Violated::by(Vec::new())),
+        verdict => verdict,
     }
 }

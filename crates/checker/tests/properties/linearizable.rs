@@ -3,10 +3,11 @@
 use crate::support::{history, random_histories, random_operations};
 use isolde::linearizable::{Reading, decide};
 use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Satisfied, Verdict, applicable_levels};
+use isolde::{Check, Level, Limits, Satisfied, Stage, Verdict, applicable_levels};
 use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
 fn random_operations_get_the_verdict_of_the_definition() {
@@ -151,6 +152,53 @@ fn what_linearizability_decides_is_decided_of_the_levels_that_ask_the_same() {
     };
     assert_eq!(verdicts("4"), ["satisfied", "satisfied"]);
     assert_eq!(verdicts("2"), ["violated", "violated"]);
+}
+
+/// What a refused compare-and-set that does not tell what it found may have seen is every version
+/// but one. Beside an order of versions that the database gave, or begins and commits with times
+/// of their own, all of them were tried: the square of the history, 4.7 GB for 100,000.
+#[test]
+fn refused_compare_and_sets_are_not_tried_version_by_version() {
+    const SETS: usize = 60;
+    let registers = |last: usize, given: bool| {
+        let mut text = String::new();
+        for set in 0..SETS {
+            let (at, before) = (10 * set, set.saturating_sub(1));
+            let seen = if set == 0 { "nil".to_owned() } else { before.to_string() };
+            writeln!(text, "A @{at}..{}..{}..{}: r(x,{seen}) w(x,{set})", at + 1, at + 3, at + 4)
+                .expect("a string");
+            if set > 1 {
+                let (begun, asked) = (at + 6, at + 7);
+                writeln!(text, "B @{}..{begun}..{asked}..{}: r(x,!{before})", at + 5, at + 8)
+                    .expect("a string");
+            }
+        }
+        let order: Vec<String> = (0..SETS).map(|set| set.to_string()).collect();
+        let order =
+            if given { format!("order x complete: {}\n", order.join(" ")) } else { String::new() };
+        let end = 10 * SETS;
+        format!("{order}{text}B @{end}..{}..{}..{}: r(x,{last})\n", end + 1, end + 2, end + 3)
+    };
+    let levels = [Level::StrongSnapshotIsolation, Level::StrictSerializable, Level::Linearizable];
+    let found = |last: usize, given: bool| {
+        let history = history(&registers(last, given));
+        let index = Index::new(&history);
+        let tried = AtomicU64::new(0);
+        let observe = |stage| {
+            if let Stage::Solved { choices, .. } = stage {
+                tried.fetch_add(choices, Ordering::Relaxed);
+            }
+        };
+        let limits = Limits { observe: &observe, ..Limits::NONE };
+        let verdicts =
+            levels.map(|level| Check::new(&history, &index, &limits).decide(level).name());
+        assert_eq!(tried.load(Ordering::Relaxed), 0, "{}", registers(last, given));
+        verdicts
+    };
+    for given in [false, true] {
+        assert_eq!(found(SETS - 1, given), ["satisfied"; 3]);
+        assert_eq!(found(SETS - 2, given), ["violated"; 3]);
+    }
 }
 
 #[test]

@@ -119,6 +119,13 @@ impl SessionObserver for SessionTap {
                 self.operation(EventKind::LockingRead, interval);
                 self.written(request, Some(answer), interval);
             }
+            (
+                Request::CompareAndSet { key, .. } | Request::Insert { key, .. },
+                Answer::Found(found),
+            ) => {
+                self.cell(REGISTERS, *key, found.map_or(Content::ABSENT, number));
+                self.operation(EventKind::LockingRead, interval);
+            }
             // That it was something else, or was there, is not which version it was.
             (
                 Request::CompareAndSet { .. } | Request::Insert { .. } | Request::Delete { .. },

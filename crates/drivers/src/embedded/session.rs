@@ -45,11 +45,12 @@ fn replace(
     expected: Option<u64>,
     value: u64,
 ) -> Result<Answer, Failure> {
-    let applies = read(transaction, key)? == expected;
-    if applies {
-        write(transaction, key, value)?;
+    let found = read(transaction, key)?;
+    if found != expected {
+        return Ok(Answer::Found(found));
     }
-    Ok(Answer::Applied(applies))
+    write(transaction, key, value)?;
+    Ok(Answer::Applied(true))
 }
 
 fn rows(transaction: &dyn Transaction, low: u64, high: u64) -> Result<Vec<(u64, u64)>, Failure> {

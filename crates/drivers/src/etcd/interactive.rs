@@ -101,11 +101,12 @@ impl InteractiveSession {
         new: Option<u64>,
     ) -> Result<Answer, Failure> {
         let name = register(&self.prefix, key);
-        let applies = self.read(&name)?.as_deref().map(value) == expected;
-        if applies {
-            self.writes.insert(name, new.map(|new| new.to_string()));
+        let found = self.read(&name)?.as_deref().map(value);
+        if found != expected {
+            return Ok(Answer::Found(found));
         }
-        Ok(Answer::Applied(applies))
+        self.writes.insert(name, new.map(|new| new.to_string()));
+        Ok(Answer::Applied(true))
     }
 
     fn answer(&mut self, request: &Request) -> Result<Answer, Failure> {

@@ -39,11 +39,18 @@ impl WholeSession {
             Some(expected) => has_value(&name, &expected.to_string()),
             None => unchanged(&name, 0),
         };
-        let message =
-            json!({ "compare": [compare], "success": [change(&name, Some(&new.to_string()))] });
+        let message = json!({
+            "compare": [compare],
+            "success": [change(&name, Some(&new.to_string()))],
+            "failure": [{ "request_range": read(&name) }],
+        });
         let answer = self.send(&message, Asked::ToChange)?;
-        let applied = answer.get("succeeded").and_then(Value::as_bool) == Some(true);
-        Ok(vec![Answer::Applied(applied)])
+        if answer.get("succeeded").and_then(Value::as_bool) == Some(true) {
+            return Ok(vec![Answer::Applied(true)]);
+        }
+        let response = answer.get("responses").and_then(|all| all.get(0)?.get("response_range"));
+        let rows = found(response.ok_or_else(|| lacks("what a refused change found"))?)?;
+        Ok(vec![Answer::Found(rows.first().map(|row| value(&row.value)))])
     }
 }
 

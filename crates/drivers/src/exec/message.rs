@@ -88,7 +88,14 @@ pub(super) fn answer(request: &Request, found: &Value) -> Result<Answer, Failure
         }
         RequestKind::Insert | RequestKind::Delete | RequestKind::CompareAndSet => {
             let applied = found.get("applied").and_then(Value::as_bool);
-            Answer::Applied(applied.ok_or_else(|| wrong("whether it was applied"))?)
+            let there = found.get("found").filter(|_| request.kind() != RequestKind::Delete);
+            match (applied.ok_or_else(|| wrong("whether it was applied"))?, there) {
+                (false, Some(Value::Null)) => Answer::Found(None),
+                (false, Some(value)) => {
+                    Answer::Found(Some(value.as_u64().ok_or_else(|| wrong("a value found"))?))
+                }
+                (applied, _) => Answer::Applied(applied),
+            }
         }
         RequestKind::Range
         | RequestKind::UpdateRange
@@ -146,6 +153,16 @@ mod tests {
         let rows = json!({ "rows": [[1, 5], [3, 6]] });
         assert_eq!(answer(&range, &rows), Ok(Answer::Rows(vec![(1, 5), (3, 6)])));
         assert!(answer(&range, &json!({ "rows": [[1]] })).is_err());
+        let swap = Request::CompareAndSet { key: 1, expected: Some(5), value: 6 };
+        for (told, expected) in [
+            (json!({ "applied": true }), Answer::Applied(true)),
+            (json!({ "applied": false }), Answer::Applied(false)),
+            (json!({ "applied": false, "found": 7 }), Answer::Found(Some(7))),
+            (json!({ "applied": false, "found": null }), Answer::Found(None)),
+        ] {
+            assert_eq!(answer(&swap, &told), Ok(expected), "{told}");
+        }
+        assert!(answer(&swap, &json!({ "applied": false, "found": "7" })).is_err());
     }
 
     #[test]

@@ -23,9 +23,10 @@ while place <= #ARGV do
   elseif what == 'D' then reply = redis.call('DEL', next())
   elseif what == 'C' then
     local key, expected, new = next(), next(), next()
-    if (redis.call('GET', key) or '') == expected then
+    local found = redis.call('GET', key)
+    if (found or '') == expected then
       redis.call('SET', key, new) reply = 1
-    else reply = 0 end
+    else reply = {found} end
   elseif what == 'Q' then
     reply = {}
     for i = 1, tonumber(next()) do reply[i] = redis.call('GET', next()) end
@@ -93,6 +94,12 @@ fn answer(request: &Request, reply: &Reply) -> Result<Answer, Failure> {
             Request::Insert { .. } | Request::Delete { .. } | Request::CompareAndSet { .. },
             Reply::Number(count),
         ) => Answer::Applied(*count > 0),
+        (Request::Insert { .. } | Request::CompareAndSet { .. }, Reply::Several(Some(found))) => {
+            match &found[..] {
+                [Reply::Text(text)] => Answer::Found(text.as_deref().map(value)),
+                _ => return Err(unexpected(reply)),
+            }
+        }
         (
             Request::Range { low, .. } | Request::UpdateRange { low, .. },
             Reply::Several(Some(texts)),

@@ -99,11 +99,12 @@ impl WatchSession {
         expected: Option<u64>,
         value: Option<u64>,
     ) -> Result<Answer, Failure> {
-        let applies = self.read(&[key])? == [expected];
-        if applies {
-            self.write(key, value);
+        let found = self.read(&[key])?[0];
+        if found != expected {
+            return Ok(Answer::Found(found));
         }
-        Ok(Answer::Applied(applies))
+        self.write(key, value);
+        Ok(Answer::Applied(true))
     }
 
     fn rows(&mut self, low: u64, high: u64) -> Result<Vec<(u64, u64)>, Failure> {

@@ -37,6 +37,9 @@ fn every_answer_has_its_operation() {
         (Request::Range { low: 1, high: 3 }, Answer::Rows(vec![(3, 1), (2, 5), (9, 9)])),
         (Request::CompareAndSet { key: 1, expected: Some(2), value: 3 }, Answer::Applied(true)),
         (Request::CompareAndSet { key: 1, expected: None, value: 4 }, Answer::Applied(false)),
+        (Request::Insert { key: 7, value: 9 }, Answer::Found(Some(8))),
+        (Request::CompareAndSet { key: 1, expected: Some(5), value: 6 }, Answer::Found(Some(3))),
+        (Request::CompareAndSet { key: 9, expected: Some(5), value: 6 }, Answer::Found(None)),
         (Request::UpdateRange { low: 1, high: 2, first: 50 }, Answer::Rows(vec![(2, 51)])),
     ];
     for (request, answer) in &answers {
@@ -54,7 +57,8 @@ fn every_answer_has_its_operation() {
         "isolde-log 1\n\
          session 1 node 1\n\
          txn 1 1 1-4 r1=@3-4 w1=2@3-4 l3=4,5@3-4 a3=6@3-4 i7=8@3-4 o7=@3-4 d7=@3-4 r7=@3-4 \
-         q1..3=1:,2:5,3:1,9:9@3-4 r1=2@3-4 w1=3@3-4 o1=@3-4 u1..2=1:,2:51@3-4\n\
+         q1..3=1:,2:5,3:1,9:9@3-4 r1=2@3-4 w1=3@3-4 o1=@3-4 o7=:8@3-4 o1=5:3@3-4 o9=5:@3-4 \
+         u1..2=1:,2:51@3-4\n\
          commit 1 1 5-6\n\
          txn 1 2 7-10 w1=9@9-10\n\
          abort 1 2 9-10 dead lock\n\

@@ -297,11 +297,12 @@ impl World {
         value: Option<u64>,
     ) -> Result<Answer, Failure> {
         let key = self.key(key, Kind::Register);
-        let applies = self.read(txn, key) == expected;
-        if applies {
-            self.write(txn, key, value)?;
+        let found = self.read(txn, key);
+        if found != expected {
+            return Ok(Answer::Found(found));
         }
-        Ok(Answer::Applied(applies))
+        self.write(txn, key, value)?;
+        Ok(Answer::Applied(true))
     }
 
     pub(super) fn begin(&mut self, txn: &mut OpenTxn) {

@@ -192,6 +192,9 @@ impl RowPlanner {
             (Request::CompareAndSet { key, value, .. }, Answer::Applied(true)) => {
                 self.seen.insert(*key, Some(*value));
             }
+            (Request::CompareAndSet { key, .. }, Answer::Found(value)) => {
+                self.seen.insert(*key, *value);
+            }
             (Request::CompareAndSet { key, .. }, Answer::Applied(false)) => {
                 self.seen.remove(key);
             }

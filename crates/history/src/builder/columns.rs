@@ -3,7 +3,10 @@
 /// Sets one place of a column that exists only where something was said.
 pub(crate) fn set<T: Clone>(column: &mut Vec<T>, index: u32, value: T, missing: T) {
     let index = index as usize;
-    if column.len() <= index {
+    if column.len() == index {
+        return column.push(value);
+    }
+    if column.len() < index {
         column.resize(index + 1, missing);
     }
     column[index] = value;

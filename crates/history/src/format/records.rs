@@ -39,7 +39,7 @@ impl<'a> Records<'a> {
         let Some(&bytes) = self.source.window().first_chunk::<N>() else {
             return Err(self.ended(what, N as u64));
         };
-        self.source.consume(N);
+        self.source.advance(N);
         Ok(bytes)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Records<'a> {
             return Err(self.error(format!("expected {what} in UTF-8, found {found}")));
         };
         let text = text.to_owned();
-        self.source.consume(length);
+        self.source.advance(length);
         Ok(text)
     }
 

@@ -212,9 +212,19 @@ impl Reader<'_> {
             About::Key(key) => {
                 let name = values.unsigned(key);
                 let key = self.builder.key(name);
-                match step.kind {
-                    OpKind::ReadList => self.builder.read_list(key, &numbers),
-                    kind => self.builder.op(kind, key, first),
+                match (step.kind, step.found) {
+                    (OpKind::ReadList, _) => self.builder.read_list(key, &numbers),
+                    (OpKind::ReadOther, Some(found)) => {
+                        let values = self.builder.values();
+                        let found = found.map_or(Value::NIL, |number| values.unsigned(number));
+                        // Both together are what no state of the database explains.
+                        if found == first {
+                            self.builder.op(OpKind::ReadOther, key, first);
+                            self.details(step);
+                        }
+                        self.builder.op(OpKind::Read, key, found);
+                    }
+                    (kind, _) => self.builder.op(kind, key, first),
                 }
                 return self.details(step);
             }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::Value;
+use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::mem;
 use std::ops::Range;
@@ -132,6 +133,9 @@ struct Joiner<'a> {
     own_marks: KeyMarks,
     /// Register reads whose writers are looked up together at the end.
     open: Vec<OpenRead>,
+    /// Writes of a key that nobody reads as they should, found for its first refused
+    /// compare-and-set: to look for them at each would cost the square of the history.
+    lesser: HashMap<KeyId, Vec<Version>>,
     reads: Reads<'a>,
     found: Found,
 }
@@ -187,6 +191,7 @@ impl<'a> Joiner<'a> {
             is_long: false,
             own_marks: KeyMarks::default(),
             open: Vec::new(),
+            lesser: HashMap::new(),
             reads,
             found: Found::default(),
         }
@@ -416,16 +421,25 @@ impl<'a> Joiner<'a> {
             return;
         }
         let initial = self.history.initial(key) != value;
-        let others = || {
-            self.writes.by_key(self.history).of(key).iter().filter(|version| version.value != value)
+        let (history, all_may_count) = (self.history, self.all_may_count);
+        let all = self.writes.by_key(history).of(key);
+        let is_lesser = |version: &&Version| {
+            !version.is_final() || !(all_may_count || may_count(history, version.txn))
         };
-        let good = others().filter(|version| self.is_good(txn, version)).take(CANDIDATES_MAX);
-        let lesser = others()
-            .filter(|version| version.txn != txn && !self.is_good(txn, version))
-            .take(CANDIDATES_MAX);
-        // Only to tell why no other write explains the read.
-        let own = others().filter(|version| version.txn == txn).take(1);
-        let others: Vec<Version> = good.chain(lesser).chain(own).copied().collect();
+        let lesser = self
+            .lesser
+            .entry(key)
+            .or_insert_with(|| all.iter().filter(is_lesser).copied().collect());
+        let lesser = lesser.iter().filter(|version| version.txn != txn && version.value != value);
+        let lesser: Vec<Version> = lesser.take(CANDIDATES_MAX).copied().collect();
+        let differs = |version: &&Version| version.value != value;
+        let good = all.iter().filter(differs).filter(|version| self.is_good(txn, version));
+        let mut others: Vec<Version> = good.take(CANDIDATES_MAX).copied().collect();
+        others.extend(lesser);
+        if others.is_empty() {
+            // Only to tell why no other write explains the read.
+            others.extend(all.iter().filter(differs).take(1));
+        }
         let read = self.push(op, key, PackedOrigin::NOBODY);
         self.reads.origins[read.0 as usize] = self.choose(txn, read, initial, &others);
     }

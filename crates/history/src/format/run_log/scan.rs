@@ -51,6 +51,8 @@ pub(super) struct Step {
     pub(super) effect: Effect,
     /// The value, or the elements of a list; none is nil.
     pub(super) values: Vec<u64>,
+    /// What a refused compare-and-set found, if it was told; `Some(None)` is nil.
+    pub(super) found: Option<Option<u64>>,
     /// Rows of a range; those without a value were not there.
     pub(super) rows: Vec<(u64, Option<u64>)>,
     pub(super) interval: Option<Interval>,
@@ -176,6 +178,7 @@ fn step(letter: u8, word: &[u8]) -> Result<Step, &'static str> {
         effect,
         about: About::Key(0),
         values: Vec::new(),
+        found: None,
         rows: Vec::new(),
         interval: stamp.map(times).transpose()?,
         snapshot: seen.map(snapshot).transpose()?,
@@ -183,6 +186,12 @@ fn step(letter: u8, word: &[u8]) -> Result<Step, &'static str> {
     let content = content.unwrap_or_default();
     if kind.has_key() {
         step.about = About::Key(whole(subject)?);
+        let (content, found) = match kind {
+            OpKind::ReadOther => split(content, b':'),
+            _ => (content, None),
+        };
+        let number = |word: &[u8]| if word.is_empty() { Ok(None) } else { whole(word).map(Some) };
+        step.found = found.map(number).transpose()?;
         step.values = numbers(content)?;
         if step.values.len() > 1 && kind != OpKind::ReadList {
             return Err("one value");

@@ -45,6 +45,23 @@ fn everything_in_a_log_is_in_the_history() {
 }
 
 #[test]
+fn a_refused_compare_and_set_is_a_read_of_what_it_found() {
+    let check = |refused: &str, expected: &str| {
+        let log = format!("isolde-log 1\nsession 1\ntxn 1 1 1-2 {refused}\ncommit 1 1 5-6\nend\n");
+        let history = to_text(&parsed(&log).expect("a log"));
+        assert_eq!(history, format!("# isolde-history 1\n1 @1..2..5..6: {expected}\n"));
+    };
+    check("o5=8@3-4", "r(5,!8)@3..4");
+    check("o5=8:9@3-4", "r(5,9)@3..4");
+    check("o5=8:@3-4", "r(5,nil)@3..4");
+    check("o5=:9@3-4", "r(5,9)@3..4");
+    // No state of the database explains this.
+    check("o5=8:8@3-4", "r(5,!8)@3..4 r(5,8)@3..4");
+    let wrong = parsed("isolde-log 1\nsession 1\ntxn 1 1 1-2 o5=8:x\n");
+    assert!(wrong.expect_err("not a number").to_string().contains("line 3"));
+}
+
+#[test]
 fn a_log_that_was_cut_off_is_read_up_to_its_last_whole_line() {
     for length in HEAD.len() + 1..WHOLE.len() {
         let history = parsed(&WHOLE[..length]).expect("a part of a log");
