@@ -71,7 +71,7 @@ enum Judgement {
 }
 
 /// The operations that a scenario shows.
-fn shown(history: &History, scenario: &Scenario) -> Vec<OpId> {
+fn shown(history: &History, index: &Index, scenario: &Scenario) -> Vec<OpId> {
     let named: HashMap<String, _> =
         history.txns().map(|txn| (history.readable_name(txn), txn)).collect();
     let mut ops: Vec<OpId> = Vec::new();
@@ -79,9 +79,20 @@ fn shown(history: &History, scenario: &Scenario) -> Vec<OpId> {
         let Some(&id) = named.get(&txn.name) else { continue };
         let is_bystander = !txn.operations.iter().any(|op| op.involved);
         let all = history.ops_of(id).zip(&txn.operations);
-        ops.extend(all.filter(|(_, op)| op.involved || is_bystander).map(|(id, _)| id));
+        let all = all.filter(|(_, op)| op.involved || is_bystander).map(|(id, _)| id);
+        for id in all {
+            ops.push(id);
+            let it = history.op(id);
+            if is_bystander && it.kind == OpKind::Read {
+                // Without what it read it would be left out.
+                let versions = index.versions_of(history, it.key).iter();
+                let seen = versions.filter(|version| version.value == it.value);
+                ops.extend(seen.map(|version| version.op()));
+            }
+        }
     }
     ops.sort_unstable();
+    ops.dedup();
     ops
 }
 
@@ -170,7 +181,8 @@ fn judge(history: &History, index: &Index, level: Level, scenario: &Scenario) ->
     let apart = if is_meant(EdgeKind::Session, SESSIONS) { Vec::new() } else { txns.clone() };
     let timeless = if is_meant(EdgeKind::RealTime, REAL_TIME) { Vec::new() } else { txns };
     let initial = Selection::unwritten(history);
-    let mut selection = Selection { ops: shown(history, scenario), apart, timeless, initial };
+    let mut selection =
+        Selection { ops: shown(history, index, scenario), apart, timeless, initial };
     selection.close(history, index);
     let part = to_text(&Part::new(history, index, &selection).history);
     let part = parse_text(&part.replace(" unknown\n", "\n")).expect("a history as it was written");
