@@ -148,8 +148,4 @@ fn an_interrupt_tells_what_is_known() {
     let (shown, status) = explained.expect("a terminal");
     assert_eq!(status, Some(2), "{shown}");
     assert!(shown.contains("interrupted"), "{shown}");
-    let page = interrupted(&folder, "report hard.isolde -o page.html --timeout 10m", LONG);
-    let (shown, status) = page.expect("a terminal");
-    assert_eq!(status, Some(0), "{shown}");
-    assert!(folder.read("page.html").contains("interrupted"), "{shown}");
 }
