@@ -76,6 +76,7 @@ pub(crate) struct Clock {
     last: Option<Instant>,
     /// In nanoseconds since the start, like the next; the largest number is never.
     deadline: AtomicU64,
+    turn_ends: AtomicU64,
     is_memory: AtomicBool,
     /// Set by a signal.
     interrupted: Arc<AtomicBool>,
@@ -169,6 +170,7 @@ impl Clock {
     /// Another deadline in place of the one that there is.
     pub(crate) fn ends_at(&self, deadline: Instant) {
         self.deadline.store(self.since_start(deadline), Relaxed);
+        self.turn_ends.store(u64::MAX, Relaxed);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -188,6 +190,16 @@ impl Clock {
     /// Whether it was memory that ran out, and not time.
     pub(crate) fn is_memory(&self) -> bool {
         self.is_memory.load(Relaxed)
+    }
+
+    /// Begins a turn that takes one in so many parts of what is left.
+    pub(crate) fn turn(&self, parts: u32) {
+        if !self.has_deadline() {
+            return;
+        }
+        let now = self.since_start(Instant::now());
+        let left = self.deadline.load(Relaxed).saturating_sub(now);
+        self.turn_ends.store(now + left / u64::from(parts), Relaxed);
     }
 
     fn since_start(&self, instant: Instant) -> u64 {
@@ -462,6 +474,19 @@ mod tests {
     fn a_panic_under_a_deadline_is_one() {
         let clock = Clock::until(Some(Instant::now() + Duration::from_mins(1)));
         let _: Result<(), Reached> = within(&clock, || panic!("what went wrong"));
+    }
+
+    #[test]
+    fn a_turn_ends_before_the_deadline_and_a_new_one_begins() {
+        let start = Instant::now();
+        let clock = Clock::new(start, Some(start + Duration::from_hours(1)));
+        assert!(!clock.is_over());
+        clock.turn(u32::MAX);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(clock.is_over());
+        clock.turn(1);
+        assert!(!clock.is_over());
+        assert!(Clock::new(start, Some(start)).is_over());
     }
 
     #[test]

@@ -164,8 +164,8 @@ impl Suite<'_> {
     }
 
     /// The request does not apply; if the database tells why, it is because of this value.
-    fn is_refused(&self, session: &mut dyn Session, request: Request, found: Option<u64>) {
-        let answers = self.answers(session, std::slice::from_ref(&request));
+    fn is_refused(&self, session: &mut dyn Session, request: &Request, found: Option<u64>) {
+        let answers = self.answers(session, std::slice::from_ref(request));
         let is_right = [Answer::Applied(false), Answer::Found(found)].contains(&answers[0]);
         assert!(is_right, "{}: {request:?} found {found:?}: {answers:?}", self.isolation);
     }
@@ -250,9 +250,9 @@ impl Suite<'_> {
         if self.supports(&[RequestKind::CompareAndSet, RequestKind::Read]) {
             let key = self.first_key + 30;
             let swap = |expected, value| Request::CompareAndSet { key, expected, value };
-            self.is_refused(session, swap(Some(1), 2), None);
+            self.is_refused(session, &swap(Some(1), 2), None);
             self.sees(session, swap(None, 2), &Answer::Applied(true));
-            self.is_refused(session, swap(None, 3), Some(2));
+            self.is_refused(session, &swap(None, 3), Some(2));
             self.sees(session, swap(Some(2), 4), &Answer::Applied(true));
             self.sees(session, Request::Read { key }, &Answer::Value(Some(4)));
         }

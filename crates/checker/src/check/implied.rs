@@ -2,8 +2,10 @@
 
 use crate::check::Check;
 use crate::level::Level;
+use crate::limits::Limits;
 use crate::strong;
 use crate::verdict::{Satisfied, Verdict, Violated};
+use std::sync::Arc;
 
 impl Check<'_> {
     /// A level that one order of all sessions shows. Where values repeat, that is soon found or
@@ -14,8 +16,10 @@ impl Check<'_> {
             && !self.deciding.contains(&STRONGER)
             && self.values_repeat();
         let facts = (self.history, self.index);
+        let work = Arc::clone(&self.work);
+        let limits = Limits { work: Some(&work), ..*self.within };
         let is_shown = is_asked
-            && strong::is_interleaved(facts, &mut self.shared, self.options, self.limits)
+            && strong::is_interleaved(facts, &mut self.shared, self.options, &limits)
             && matches!(self.decide(STRONGER), Verdict::Satisfied(_));
         is_shown.then_some(Verdict::Satisfied(Satisfied::Implied(STRONGER)))
     }

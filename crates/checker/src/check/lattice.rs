@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Check<'a> {
     pub(crate) history: &'a History,
     pub(crate) index: &'a Index,
-    within: &'a Limits<'a>,
+    pub(super) within: &'a Limits<'a>,
     pub(crate) work: Arc<Work<'a>>,
     /// Anomalies that reading alone shows.
     found: Vec<Anomaly>,

@@ -18,7 +18,7 @@
 //! wrong turns are taken by those that fit anywhere. After that only an order that is found tells
 //! anything.
 
-use crate::check::Limits;
+use crate::limits::Limits;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use isolde_history::{
     ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Outcome, Time, TxnId, Value,

@@ -186,14 +186,12 @@ impl RowPlanner {
             _ => return,
         }
         match (request, answer) {
-            (Request::Read { key }, Answer::Value(value)) => {
+            (Request::Read { key }, Answer::Value(value))
+            | (Request::CompareAndSet { key, .. }, Answer::Found(value)) => {
                 self.seen.insert(*key, *value);
             }
             (Request::CompareAndSet { key, value, .. }, Answer::Applied(true)) => {
                 self.seen.insert(*key, Some(*value));
-            }
-            (Request::CompareAndSet { key, .. }, Answer::Found(value)) => {
-                self.seen.insert(*key, *value);
             }
             (Request::CompareAndSet { key, .. }, Answer::Applied(false)) => {
                 self.seen.remove(key);

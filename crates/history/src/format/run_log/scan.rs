@@ -52,6 +52,7 @@ pub(super) struct Step {
     /// The value, or the elements of a list; none is nil.
     pub(super) values: Vec<u64>,
     /// What a refused compare-and-set found, if it was told; `Some(None)` is nil.
+    #[expect(clippy::option_option, reason = "whether it was told, and whether there was a value")]
     pub(super) found: Option<Option<u64>>,
     /// Rows of a range; those without a value were not there.
     pub(super) rows: Vec<(u64, Option<u64>)>,
