@@ -366,10 +366,8 @@ fn checked(
     // Nobody waits for what explains a verdict if it is not shown.
     let shows = arguments.forms().any(|form| !(arguments.quiet && form.is("text")));
     job.clock.begin_explaining();
-    let shown = match shows {
-        true => job.explain((&history, &index), &decided, options),
-        false => Vec::new(),
-    };
+    let explained = shows.then(|| job.explain((&history, &index), &decided, options));
+    let shown = explained.unwrap_or_default();
     job.clock.use_the_rest();
     let findings =
         Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };

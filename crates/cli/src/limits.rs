@@ -117,7 +117,7 @@ impl Clock {
     /// What goes on now ends so long before the work as a whole.
     pub(crate) fn keep(&self, kept: Duration) {
         if let Some(last) = self.last {
-            self.ends_at(last - kept);
+            self.ends_at(last.checked_sub(kept).unwrap_or(self.start));
         }
     }
 
@@ -286,13 +286,13 @@ pub(crate) fn within_and<T: Send + 'static>(
                 break Ok(result);
             }
             Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => break Err(Reached::Memory),
-            Err(RecvTimeoutError::Timeout) => match patience.ended(clock) {
-                Some(reached) => break Err(reached),
-                None => {
-                    look();
-                    status_line::draw();
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(reached) = patience.ended(clock) {
+                    break Err(reached);
                 }
-            },
+                look();
+                status_line::draw();
+            }
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(panic) => std::panic::resume_unwind(panic),
                 Ok(()) => unreachable!("the worker sends its result before it ends"),

@@ -71,7 +71,8 @@ pub(crate) fn draw() {
     }
     let mut text = String::new();
     for news in line.news.drain(..) {
-        text.push_str(&format!("\r{}\x1b[K\n", isolde_report::visible(&news)));
+        let news = isolde_report::visible(&news);
+        text.push_str(&["\r", &news, "\x1b[K\n"].concat());
     }
     let now = shortened(&line.text(elapsed), columns() - 1);
     line.drawn = Some(Instant::now());

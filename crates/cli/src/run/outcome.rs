@@ -156,24 +156,20 @@ impl Run<'_> {
         let limits = &self.arguments.limits;
         let clock = limits.clock(Some(CHECK_TIME));
         // If a signal ended the recording, the next one is the second, and ends the program.
-        let clock = match recorded.is_stopped {
-            true => clock,
-            false => clock.interrupted_by(&self.interruption),
-        };
+        let clock =
+            if recorded.is_stopped { clock } else { clock.interrupted_by(&self.interruption) };
         let quiet = self.arguments.quiet;
         let announcement =
             (!quiet).then_some("isolde: checking what was recorded; Ctrl-C ends that");
         let mut job = Job::new(clock, &limits.resources, !quiet);
         job.announcement = announcement;
         let job = Arc::new(job);
+        let when_all = if is_last { WhenAll::Always } else { WhenAll::IfViolated };
         let question = Arc::new(Question {
             path: recorded.history.clone(),
             levels: self.levels.clone(),
             claim: self.claim.clone(),
-            all: self.tells_all_levels().then_some(match is_last {
-                true => WhenAll::Always,
-                false => WhenAll::IfViolated,
-            }),
+            all: self.tells_all_levels().then_some(when_all),
             is_bank: parameters.kind == TxnKind::Application(Application::Bank),
         });
         let asked = Arc::clone(&question);

@@ -90,9 +90,9 @@ impl Opinion {
         let index = Index::new(plain);
         let mut check = Check::new(plain, &index, limits);
         let is_unnamed =
-            |anomaly: &Option<&str>| anomaly.is_none_or(|name| name == "no-version-order");
+            |anomaly: Option<&str>| anomaly.is_none_or(|name| name == "no-version-order");
         for (level, anomaly) in &mut self.violated {
-            if is_unnamed(anomaly)
+            if is_unnamed(*anomaly)
                 && let Verdict::Violated(violation) = check.decide(*level)
             {
                 let plainer = violation.anomalies.first().map(|found| found.kind.name());

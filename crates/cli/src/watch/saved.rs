@@ -58,7 +58,8 @@ impl Saved {
         let cut = open.file.set_len(length).and_then(|()| open.file.seek(SeekFrom::Start(length)));
         let mut failure = format!("cannot save the trace to {}: {error}", self.path.display());
         if let Err(error) = cut {
-            failure.push_str(&format!("; its last message may be cut off: {error}"));
+            failure.push_str("; its last message may be cut off: ");
+            failure.push_str(&error.to_string());
         }
         Err(Unsaved(self.failure.get_or_init(|| failure).clone()))
     }

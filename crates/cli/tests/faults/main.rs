@@ -197,7 +197,8 @@ fn untimed(printed: &[u8]) -> Vec<u8> {
 /// are packed in are compared without their numbers.
 fn settled(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     let is_timed = [".html", ".json", ".tar.gz"].iter().any(|ending| name.ends_with(ending));
-    let plain = if name.ends_with(".gz") {
+    let is_compressed = Path::new(name).extension().is_some_and(|it| it == "gz");
+    let plain = if is_compressed {
         let mut plain = Vec::new();
         match flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain) {
             Ok(_) => plain,
