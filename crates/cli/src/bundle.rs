@@ -9,7 +9,7 @@ use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::limits::Reached;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
-use crate::{beside, check, explain, input, limits, output, say, shrink, status_line};
+use crate::{beside, deciding, explain, input, limits, output, say, shrink, status_line};
 use isolde::{Check, Level, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
@@ -195,7 +195,7 @@ fn findings(subject: &Subject, arguments: &Arguments, job: &Job) -> Findings {
     job.limited((history, &index), |limits| {
         job.clock.keep(job.clock.share(4));
         let mut checking = Check::new(history, &index, limits);
-        let decided = check::decide_within(&mut checking, &levels, &job.clock, |_, _, _| {});
+        let decided = deciding::decide_within(&mut checking, &levels, &job.clock, |_, _, _| {});
         let certified = checking.certify(&levels);
         let mut content = Vec::new();
         let written = isolde_certificate::write(&certified.certificate, &mut content);

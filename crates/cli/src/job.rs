@@ -6,7 +6,7 @@
 use crate::limits::{self, Clock, Reached};
 use crate::progress::Progress;
 use crate::so_far::SoFar;
-use crate::{check, say, status_line};
+use crate::{deciding, say, status_line};
 use isolde::{Check, Counterexamples, Level, Limits, Options, Verdict, counterexamples, implied};
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Report};
@@ -90,7 +90,7 @@ impl Job {
     ) -> Vec<Decided> {
         self.clock.keep(self.kept);
         let mut decided =
-            check::decide_within(check, levels, &self.clock, |level, verdict, time| {
+            deciding::decide_within(check, levels, &self.clock, |level, verdict, time| {
                 self.note(level, verdict, time);
                 tell(level, verdict, time);
             });

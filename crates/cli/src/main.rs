@@ -10,6 +10,7 @@ mod certificate;
 mod check;
 mod clean;
 mod convert;
+mod deciding;
 mod elle;
 mod exit;
 mod explain;

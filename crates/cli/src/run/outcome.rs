@@ -11,7 +11,7 @@ use crate::job::Job;
 use crate::limits::Reached;
 use crate::output::OutputFormat;
 use crate::so_far::SoFar;
-use crate::{check, input, limits};
+use crate::{deciding, input, limits};
 use isolde::{Check, Level, Options, Verdict, applicable_levels};
 use isolde_harness::{
     Application, Bug, Claim, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
@@ -294,7 +294,7 @@ impl Question {
     ) -> (Vec<Decided>, Vec<Decided>) {
         let begun = Instant::now();
         job.clock.keep(job.clock.explaining_share());
-        let mut gate = check::decide(checking, &self.levels, |level, verdict, seconds| {
+        let mut gate = deciding::decide(checking, &self.levels, |level, verdict, seconds| {
             job.note(level, verdict, seconds);
         });
         job.clock.name_signal(&mut gate);
@@ -310,9 +310,10 @@ impl Question {
         // Where no level decides, the others are what was asked for.
         let sooner = Instant::now() + begun.elapsed() + BESIDE_TIME;
         let is_sooner = !self.levels.is_empty() && job.clock.brings_forward(sooner);
-        let mut all = check::decide_within(checking, levels, &job.clock, |level, verdict, time| {
-            job.note(level, verdict, time);
-        });
+        let mut all =
+            deciding::decide_within(checking, levels, &job.clock, |level, verdict, time| {
+                job.note(level, verdict, time);
+            });
         job.clock.name_signal(&mut all);
         for (_, verdict, _) in all.iter_mut().filter(|_| is_sooner) {
             limits::name_limit(verdict, BESIDE_REASON);

@@ -3,7 +3,7 @@
 use super::hub::Hub;
 use super::monitor::{Completing, Setting};
 use super::window::item_name;
-use crate::check;
+use crate::deciding;
 use isolde::online::{Batch, Cell, ClientId, Content, Names, Round, Rounds, RoundsOptions};
 use isolde::{Check, Level, Limits, Options, Verdict, Violated, counterexamples};
 use isolde_history::{History, Index};
@@ -173,7 +173,7 @@ fn argument(history: &History, level: Level, drift: i64, limits: &Limits<'_>) ->
     let index = Index::new(history);
     let options = Options { clock_drift: drift, ..Options::default() };
     let mut checking = Check::new(history, &index, limits).with_options(options);
-    let decided = check::decide(&mut checking, &[level], |_, _, _| {});
+    let decided = deciding::decide(&mut checking, &[level], |_, _, _| {});
     let verdicts = decided.iter().map(|it| (it.0, &it.1));
     let shown = counterexamples((history, &index), verdicts, options, limits, &|_| {});
     let by_reading = checking.found();
