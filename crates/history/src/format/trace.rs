@@ -1,9 +1,10 @@
 //! Traces as histories: what applications send to a watch, kept in a file.
 //!
-//! Described in `docs/formats/trace.md`. A client is a session; a row, or a column of it, is a
-//! key. A lock is not kept: a locking read is a read. Transactions without an end, and those
-//! whose commit has no answer, have unknown outcomes. A file that was cut off within a message
-//! is read up to the last whole one, with a remark: its writer may have died.
+//! Described in `docs/formats/trace.md`. A client is a session, and its transactions are called
+//! by their place in it, as several clients count from 1. A row, or a column of it, is a key. A
+//! lock is not kept: a locking read is a read. Transactions without an end, and those whose
+//! commit has no answer, have unknown outcomes. A file that was cut off within a message is read
+//! up to the last whole one, with a remark: its writer may have died.
 //!
 //! **When a transaction begins.** Its snapshot may be taken by its first read, long after its
 //! begin was answered, so its begin lies between the begin that was sent and the answer to the
@@ -174,8 +175,6 @@ impl Events<'_> {
         }
         self.leave(client, Outcome::Unknown, None);
         let draft = self.builder.begin(self.clients[client].session);
-        let label = self.builder.values().unsigned(txn);
-        self.builder.label(draft, label);
         let open = Open {
             draft,
             begin: interval,
