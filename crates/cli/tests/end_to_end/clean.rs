@@ -3,15 +3,21 @@
 use crate::interruption::{awaited, signal};
 use crate::support::Folder;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A run on a file of SQLite, which has committed something.
 fn running(folder: &Folder, output: &str) -> Child {
     if !folder.path("data.db").exists() {
         folder.write("data.db", b"");
     }
-    let child = folder
-        .command(&format!("run sqlite:data.db --duration 10m --quiet -o {output}"))
+    let run = folder.command(&format!("run sqlite:data.db --duration 10m --quiet -o {output}"));
+    // Who starts the tests may ignore SIGHUP, as `nohup` does, and what is started inherits that.
+    let child = Command::new("env")
+        .arg("--default-signal=HUP")
+        .arg(run.get_program())
+        .args(run.get_args())
+        .envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(folder.path("."))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
@@ -71,7 +77,7 @@ fn a_run_under_nohup_goes_on_when_the_terminal_is_closed() {
     let folder = Folder::with(&[]);
     folder.write("data.db", b"");
     let isolde = env!("CARGO_BIN_EXE_isolde");
-    let mut child = std::process::Command::new("nohup")
+    let mut child = Command::new("nohup")
         .args([isolde, "run", "sqlite:data.db", "--duration", "3s", "--quiet", "-o", "run"])
         .current_dir(folder.path("."))
         .stdout(Stdio::null())
