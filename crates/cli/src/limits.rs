@@ -276,7 +276,10 @@ pub(crate) fn within_and<T: Send + 'static>(
         // The receiver is gone only if a limit was reached.
         let _ = sender.send(work());
     });
-    let Ok(worker) = worker else { return Err(Reached::Threads) };
+    let worker = worker.map_err(|error| {
+        say(&format!("isolde: cannot start a thread: {error}"));
+        Reached::Threads
+    })?;
     status_line::begin(clock.last.map(|last| last.saturating_duration_since(clock.start)));
     let mut patience = Patience::default();
     let result = loop {

@@ -101,7 +101,11 @@ fn folder() -> Folder {
 #[test]
 fn verdicts_appear_as_they_are_decided_above_one_line_of_progress() {
     let folder = folder();
-    let Some(terminal) = Terminal::with(&folder, "check hard.isolde --timeout 12s") else { return };
+    let Some(terminal) =
+        Terminal::with(&folder, "check hard.isolde --without session --timeout 12s")
+    else {
+        return;
+    };
     let (shown, status, took) = terminal.end();
     assert!(took < Duration::from_secs(32), "{took:?}");
     assert_eq!(status, Some(2), "{shown}");
@@ -138,13 +142,15 @@ fn interrupted(folder: &Folder, arguments: &str, after: Duration) -> Option<(Str
 fn an_interrupt_tells_what_is_known() {
     const LONG: Duration = Duration::from_secs(6);
     let folder = folder();
-    let Some((shown, status)) = interrupted(&folder, "check hard.isolde --timeout 10m", LONG)
+    let Some((shown, status)) =
+        interrupted(&folder, "check hard.isolde --without session --timeout 10m", LONG)
     else {
         return;
     };
     assert_eq!(status, Some(2), "{shown}");
     assert!(shown.contains("(interrupted") && shown.contains("satisfied"), "{shown}");
-    let explained = interrupted(&folder, "explain hard.isolde --timeout 10m", LONG);
+    let explained =
+        interrupted(&folder, "explain hard.isolde --without session --timeout 10m", LONG);
     let (shown, status) = explained.expect("a terminal");
     assert_eq!(status, Some(2), "{shown}");
     assert!(shown.contains("interrupted"), "{shown}");
