@@ -1,6 +1,5 @@
 //! What a person sees who waits at a terminal of 80 columns.
 
-use crate::memory::HARD;
 use crate::support::Folder;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,6 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const COLUMNS: usize = 80;
+/// Most levels of it are decided at once, and the rest not in minutes.
+const LONG: &str = "gen --preset BlindW-RW --transactions 10000 --isolation causal --sessions 24 \
+                    --to binary -o hard.isolde";
 
 /// A program at a terminal.
 struct Terminal {
@@ -93,7 +95,7 @@ fn progress(shown: &str) -> Vec<&str> {
 /// A folder with a history that takes long to decide.
 fn folder() -> Folder {
     let folder = Folder::with(&[]);
-    assert_eq!(folder.isolde(HARD).status, 0);
+    assert_eq!(folder.isolde(LONG).status, 0);
     folder
 }
 
@@ -101,9 +103,7 @@ fn folder() -> Folder {
 #[test]
 fn verdicts_appear_as_they_are_decided_above_one_line_of_progress() {
     let folder = folder();
-    let Some(terminal) =
-        Terminal::with(&folder, "check hard.isolde --without session --timeout 12s")
-    else {
+    let Some(terminal) = Terminal::with(&folder, "check hard.isolde --timeout 12s") else {
         return;
     };
     let (shown, status, took) = terminal.end();
@@ -140,17 +140,19 @@ fn interrupted(folder: &Folder, arguments: &str, after: Duration) -> Option<(Str
 /// Ctrl-C ended it without a word.
 #[test]
 fn an_interrupt_tells_what_is_known() {
-    const LONG: Duration = Duration::from_secs(6);
+    const AFTER: Duration = Duration::from_secs(6);
     let folder = folder();
-    let Some((shown, status)) =
-        interrupted(&folder, "check hard.isolde --without session --timeout 10m", LONG)
+    let Some((shown, status)) = interrupted(&folder, "check hard.isolde --timeout 10m", AFTER)
     else {
         return;
     };
     assert_eq!(status, Some(2), "{shown}");
     assert!(shown.contains("(interrupted") && shown.contains("satisfied"), "{shown}");
-    let explained =
-        interrupted(&folder, "explain hard.isolde --without session --timeout 10m", LONG);
+    let explained = interrupted(
+        &folder,
+        "explain hard.isolde --timeout 10m --level parallel-snapshot-isolation",
+        AFTER,
+    );
     let (shown, status) = explained.expect("a terminal");
     assert_eq!(status, Some(2), "{shown}");
     assert!(shown.contains("interrupted"), "{shown}");

@@ -233,6 +233,8 @@ fn reply(request: &Request, answer: Answer) -> Document {
         (Request::Insert { .. }, Answer::Applied(true)) => {
             Document::of("n", Value::Int(1)).with("upserted", Value::Array(vec![Value::Null]))
         }
+        // MongoDB does not say what it found instead.
+        (_, Answer::Found(_)) => Document::of("n", Value::Int(0)),
         (_, Answer::Applied(is_applied)) => Document::of("n", Value::Int(is_applied.into())),
         _ => Document::of("n", Value::Int(1)),
     }
