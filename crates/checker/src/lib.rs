@@ -31,7 +31,7 @@ pub use anomaly::{
     found_by_reading,
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
-pub use evidence::{Cycle, Edge, INITIAL, Reason};
+pub use evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 pub use explain::{
     COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
     explain, shrink,
@@ -40,4 +40,5 @@ pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timest
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
 pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
+pub use isolde_certificate::Rule;
 pub use verdict::{Satisfied, Unknown, Verdict, Violated};
