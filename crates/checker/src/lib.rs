@@ -32,12 +32,13 @@ pub use anomaly::{
     found_by_reading,
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
-pub use evidence::{Cycle, Edge, INITIAL, Reason};
+pub use evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 pub use explain::{
     COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
     explain, shrink,
 };
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
+pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
 pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};

@@ -23,13 +23,13 @@ use super::versions::{self, Versions};
 use super::witness::guess;
 use super::{Options, Saturate};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge};
 use crate::limits::{Limits, Stage};
 use crate::naming;
 use crate::unknown::{Limit, Obstacle, Unknown, VersionsKnown};
 use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_certificate::Derivation;
+use isolde_certificate::{Derivation, Rule};
 use isolde_history::{History, TxnId};
 use std::sync::Arc;
 
@@ -416,7 +416,7 @@ impl<'a> Decision<'a> {
     fn give_up(&mut self, proof: &Derivation) -> bool {
         let mut found = false;
         for step in &proof.steps {
-            if step.rule == isolde_certificate::Rule::Session {
+            if step.rule == Rule::Session {
                 self.given_up.insert(self.model.begin(step.to.txn()));
                 found = true;
             }
@@ -436,13 +436,8 @@ impl<'a> Decision<'a> {
         let (one, other) = (versions.reader(first), versions.reader(second));
         let edge = |before, after, read| {
             let it = versions.index.read(read);
-            let reason = Reason::AntiDependency {
-                read: it.op,
-                key: it.key,
-                because: Vec::new(),
-                conflict: None,
-            };
-            Edge { before, after, reason }
+            let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
+            Edge::by(rule, before, after)
         };
         let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
         let premises = Premises { graph, clocks: None };
