@@ -101,7 +101,7 @@ impl CommitLevel for UpdateAtomic {
             ],
         };
         let proof = commits.prover().of_missed_first(read, path);
-        violated(anomaly::of_cycle(cycle, kind), Some(proof))
+        Verdict::Violated(violated(anomaly::of_cycle(cycle, kind), Some(proof)))
     }
 
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
