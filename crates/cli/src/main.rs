@@ -39,6 +39,7 @@ mod subject;
 mod terminal;
 mod verify;
 mod watch;
+mod without;
 mod workload;
 
 use clap::{Parser, Subcommand};
