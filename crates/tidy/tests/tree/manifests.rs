@@ -45,6 +45,11 @@ const ALLOWED: &[Allowed] = &[
         in_tests: &["isolde-history"],
     },
     Allowed {
+        package: "isolde-cluster",
+        dependencies: &["isolde-history"],
+        in_tests: &[],
+    },
+    Allowed {
         package: "isolde-cli",
         dependencies: &[
             "isolde-history",
