@@ -46,8 +46,9 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "isolde-cluster",
-        dependencies: &["isolde-history"],
-        in_tests: &[],
+        dependencies: &["isolde-history", "isolde"],
+        // Histories of any size whose levels are known.
+        in_tests: &["isolde-harness"],
     },
     Allowed {
         package: "isolde-cli",
