@@ -7,7 +7,7 @@
 //! anomalies; every other workload has one question of its own.
 
 use crate::exit::{Failure, Status};
-use crate::{input, limits, out, output, say};
+use crate::{input, limits, out, output, say, suggestion};
 use clap::ValueEnum;
 use isolde::elle::{
     ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
@@ -160,8 +160,7 @@ fn asked(arguments: &Arguments) -> Result<Asked, Failure> {
                 let others = WORKLOADS.iter().map(|workload| workload.name);
                 let names: Vec<&str> =
                     ["rw-register", "list-append"].into_iter().chain(others).collect();
-                let names = names.join(", ");
-                Failure::Usage(format!("expected a model ({names}), found `{name}`"))
+                Failure::Usage(suggestion::expected("a model", name, &names))
             })?;
             Ok(Asked::OfJepsen(workload, expectations))
         }
@@ -172,14 +171,13 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
     let models = split(&arguments.consistency_models).map(|name| {
         Model::parse(name).ok_or_else(|| {
             let names: Vec<&str> = MODELS.iter().map(|model| model.names[0]).collect();
-            let names = names.join(", ");
-            Failure::Usage(format!("expected a consistency model ({names}), found `{name}`"))
+            Failure::Usage(suggestion::expected("a consistency model", name, &names))
         })
     });
     let anomalies = split(&arguments.anomalies).map(|name| {
         ElleAnomaly::parse(name).ok_or_else(|| {
             let names: Vec<&str> = ANOMALIES.iter().map(|anomaly| anomaly.name).collect();
-            Failure::Usage(format!("expected an anomaly ({}), found `{name}`", names.join(", ")))
+            Failure::Usage(suggestion::expected("an anomaly", name, &names))
         })
     });
     Ok(Question {

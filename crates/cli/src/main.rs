@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. The exit
 //! status is the answer: see [`exit`].
 
+mod address;
 mod archive;
 mod beside;
 mod bundle;
@@ -36,6 +37,7 @@ mod so_far;
 mod stats;
 mod status_line;
 mod subject;
+mod suggestion;
 mod terminal;
 mod verify;
 mod watch;

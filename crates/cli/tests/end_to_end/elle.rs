@@ -213,8 +213,15 @@ fn models_of_other_histories_and_names_nobody_knows_are_refused() {
     assert_eq!(
         refusal("-m register"),
         refused(
+            "isolde: expected a model, found `register`; did you mean `rw-register` or \
+             `cas-register`?\n"
+        )
+    );
+    assert_eq!(
+        refusal("-m queue"),
+        refused(
             "isolde: expected a model (rw-register, list-append, cas-register, mutex, long-fork, \
-             bank, set, set-full, counter, sequential, comments), found `register`\n"
+             bank, set, set-full, counter, sequential, comments), found `queue`\n"
         )
     );
     let model = refusal("-m rw-register -c perfect");

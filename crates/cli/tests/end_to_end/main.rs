@@ -7,6 +7,7 @@ mod check;
 mod clean;
 mod elle;
 mod explain;
+mod first_steps;
 mod given_orders;
 mod input;
 #[path = "../../../drivers/tests/install/mod.rs"]
