@@ -10,8 +10,10 @@ mod bundle;
 mod certificate;
 mod check;
 mod clean;
+mod completions;
 mod convert;
 mod deciding;
+mod demo;
 mod elle;
 mod exit;
 mod explain;
@@ -24,6 +26,7 @@ mod interruption;
 mod job;
 mod limits;
 mod lint;
+mod man;
 mod matrix;
 mod output;
 mod progress;
@@ -48,9 +51,20 @@ use exit::Status;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+/// What `--version` says; `-V` has the version alone.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("ISOLDE_COMMIT"),
+    "\nfeatures: ",
+    env!("ISOLDE_FEATURES"),
+    "\ntarget: ",
+    env!("ISOLDE_TARGET"),
+);
+
 /// Tells which isolation levels a database really gave its clients.
 #[derive(Parser)]
-#[command(name = "isolde", version, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "isolde", version, long_version = LONG_VERSION, max_term_width = 100, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -68,6 +82,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Watch a simulated bank lose money, and see why: a first look, without a database
+    Demo(demo::Arguments),
     /// Drive a database, record what its clients see, and check what it promises
     Run(Box<run::Arguments>),
     /// Verify a database while it runs: one that is driven, or one of which others send traces
@@ -104,11 +120,16 @@ enum Command {
     Gen(generate::Arguments),
     /// List the formats that are read and written
     Formats(formats::Arguments),
+    /// Print what a shell completes after `isolde`
+    Completions(completions::Arguments),
+    /// Print a manual page, or write all of them
+    Man(man::Arguments),
 }
 
 const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
+  isolde demo                         a first look: a bug, found and explained, in a second
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde watch                        drive it and verify it while it runs
   isolde matrix                       which anomalies each isolation setting of it prevents
@@ -154,6 +175,7 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Demo(arguments)) => demo::run(&arguments),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
@@ -172,6 +194,8 @@ fn main() -> ExitCode {
         Some(Command::Convert(arguments)) => convert::run(&arguments),
         Some(Command::Gen(arguments)) => generate::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
+        Some(Command::Completions(arguments)) => completions::run(&arguments),
+        Some(Command::Man(arguments)) => man::run(&arguments),
     };
     match result {
         Ok(status) => status.into(),
