@@ -14,6 +14,7 @@ mod completions;
 mod convert;
 mod deciding;
 mod demo;
+mod edn;
 mod elle;
 mod exit;
 mod explain;

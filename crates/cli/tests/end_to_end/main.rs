@@ -14,6 +14,7 @@ mod input;
 mod install;
 #[cfg(unix)]
 mod interruption;
+mod jepsen;
 mod key_value;
 #[cfg(target_os = "linux")]
 mod limits;
@@ -22,6 +23,7 @@ mod matrix;
 mod memory;
 mod other_commands;
 mod outputs;
+mod packages;
 mod page;
 mod profiles;
 mod questions;
