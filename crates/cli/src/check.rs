@@ -11,7 +11,7 @@ use crate::output;
 use crate::reports::{self, Form, Rendered, Wanted};
 use crate::so_far::SoFar;
 use crate::without::{Source, Without, sources, sources_of, strategies_of};
-use crate::{input, limits, say};
+use crate::{input, limits, say, suggestion};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
@@ -102,7 +102,7 @@ enum UnknownAs {
 pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
     Level::parse(name).ok_or_else(|| {
         let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
-        format!("expected a level, found `{name}`; levels are {}", names.join(", "))
+        suggestion::expected("a level", name, &names)
     })
 }
 
@@ -463,7 +463,7 @@ fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
 
 /// The same for a file. One that begins like an option is named by its folder; a dash alone is
 /// standard input.
-fn file_for_a_shell(file: &Path) -> String {
+pub(crate) fn file_for_a_shell(file: &Path) -> String {
     let name = file.display().to_string();
     let is_like_option = name.len() > 1 && name.starts_with('-');
     for_a_shell(&if is_like_option { format!("./{name}") } else { name })

@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. The exit
 //! status is the answer: see [`exit`].
 
+mod address;
 mod advise;
 mod archive;
 mod beside;
@@ -10,8 +11,11 @@ mod bundle;
 mod certificate;
 mod check;
 mod clean;
+mod completions;
 mod convert;
 mod deciding;
+mod demo;
+mod edn;
 mod elle;
 mod exit;
 mod explain;
@@ -24,6 +28,7 @@ mod interruption;
 mod job;
 mod limits;
 mod lint;
+mod man;
 mod matrix;
 mod output;
 mod progress;
@@ -39,6 +44,7 @@ mod so_far;
 mod stats;
 mod status_line;
 mod subject;
+mod suggestion;
 mod terminal;
 mod verify;
 mod watch;
@@ -50,9 +56,20 @@ use exit::Status;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+/// What `--version` says; `-V` has the version alone.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("ISOLDE_COMMIT"),
+    "\nfeatures: ",
+    env!("ISOLDE_FEATURES"),
+    "\ntarget: ",
+    env!("ISOLDE_TARGET"),
+);
+
 /// Tells which isolation levels a database really gave its clients.
 #[derive(Parser)]
-#[command(name = "isolde", version, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "isolde", version, long_version = LONG_VERSION, max_term_width = 100, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -70,6 +87,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Watch a simulated bank lose money, and see why: a first look, without a database
+    Demo(demo::Arguments),
     /// Drive a database, record what its clients see, and check what it promises
     Run(Box<run::Arguments>),
     /// Verify a database while it runs: one that is driven, or one of which others send traces
@@ -110,11 +129,16 @@ enum Command {
     Gen(generate::Arguments),
     /// List the formats that are read and written
     Formats(formats::Arguments),
+    /// Print what a shell completes after `isolde`
+    Completions(completions::Arguments),
+    /// Print a manual page, or write all of them
+    Man(man::Arguments),
 }
 
 const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
+  isolde demo                         a first look: a bug, found and explained, in a second
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde watch                        drive it and verify it while it runs
   isolde proxy URL --record DIR       record an application as it is, and check it
@@ -162,6 +186,7 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Demo(arguments)) => demo::run(&arguments),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Proxy(arguments)) => proxy::run(&arguments),
@@ -182,6 +207,8 @@ fn main() -> ExitCode {
         Some(Command::Convert(arguments)) => convert::run(&arguments),
         Some(Command::Gen(arguments)) => generate::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
+        Some(Command::Completions(arguments)) => completions::run(&arguments),
+        Some(Command::Man(arguments)) => man::run(&arguments),
     };
     match result {
         Ok(status) => status.into(),

@@ -14,6 +14,7 @@ mod junit;
 mod lattice;
 mod left_out;
 mod lint;
+pub mod live_page;
 mod markdown;
 mod names;
 mod outputs;
