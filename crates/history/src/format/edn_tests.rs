@@ -6,6 +6,9 @@ use super::super::form::Form;
 use super::*;
 use clojure_reader::edn::read;
 use clojure_reader::error::Code;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The next form in EDN, or why there is none.
 fn check(text: &str, expected: &str) {
@@ -102,22 +105,6 @@ fn a_form_that_the_window_cuts_off_is_incomplete_wherever_it_is_cut() {
     assert_eq!(scanner.form(&mut Vec::new()), Ok(()));
 }
 
-/// A small generator, so that a failure is repeated from its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len())]
-    }
-}
-
 const PIECES: &[&str] = &[
     "1",
     "-2",
@@ -164,21 +151,21 @@ const RECORDS: &[&str] = &[
     "({:process :nemesis, :value #{:n1 \"n2\"}} #object[a.b 0x1f \"x\"] ; note\n {:a \\c})",
 ];
 
-fn random_text(random: &mut Random) -> String {
-    if random.below(2) == 0 {
-        let count = 1 + random.below(12);
+fn random_text(random: &mut Xoshiro256PlusPlus) -> String {
+    if random.random_range(0..2) == 0 {
+        let count = 1 + random.random_range(0..12);
         let mut text = String::new();
         for _ in 0..count {
-            text.push_str(random.pick(PIECES));
-            text.push_str(random.pick(&["", " ", " ", " "]));
+            text.push_str(PIECES.choose(random).expect("some"));
+            text.push_str(["", " ", " ", " "].choose(random).expect("some"));
         }
         return text;
     }
-    let mut bytes = random.pick(RECORDS).as_bytes().to_vec();
-    for _ in 0..=random.below(3) {
-        let at = random.below(bytes.len());
-        let byte = b"[](){}\"\\;#_:,/ 0a+-.\n"[random.below(21)];
-        match random.below(3) {
+    let mut bytes = RECORDS.choose(random).expect("some").as_bytes().to_vec();
+    for _ in 0..=random.random_range(0..3) {
+        let at = random.random_range(0..bytes.len());
+        let byte = b"[](){}\"\\;#_:,/ 0a+-.\n"[random.random_range(0..21)];
+        match random.random_range(0..3) {
             0 => bytes[at] = byte,
             1 => bytes.insert(at, byte),
             _ => {
@@ -236,7 +223,7 @@ fn a_generic_reader_agrees_about_random_texts() {
     let mut agreed = [0u32; 2];
     let mut differences = Vec::new();
     for seed in 1..=40_000u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let text = random_text(&mut random);
         let generic = read(&text);
         let mut scanner = Scanner::new(text.as_bytes(), true);

@@ -3,6 +3,8 @@
 use crate::format::{self, Input, ReadOptions, Writer};
 use crate::history::{ALWAYS, History, NEVER, OpId, OpKind, Outcome, TxnId};
 use crate::source::Source;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn read(format: &str, text: &str) -> Result<History, String> {
     let format = format::by_name(format).expect("a format");
@@ -514,22 +516,21 @@ const SAMPLES: &[(&str, &str)] = &[
 #[test]
 fn no_mutation_of_a_history_makes_a_reader_panic() {
     let bytes_of_note = b"[](){}\"\\;#_:,/ 09aNnril+-.\n\t\xff\xc3";
-    let (mut read_well, mut state) = (0, 0x2545_f491_4f6c_dd1d_u64);
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % limit
-    };
+    let (mut read_well, mut random) = (0, Xoshiro256PlusPlus::seed_from_u64(1));
     for round in 0..30_000 {
         let (name, text) = SAMPLES[round % SAMPLES.len()];
         let mut bytes = text.as_bytes().to_vec();
-        for _ in 0..=below(4) {
-            let (at, byte) = (below(bytes.len()), bytes_of_note[below(bytes_of_note.len())]);
-            match below(4) {
+        for _ in 0..=random.random_range(0..4) {
+            let (at, byte) = (
+                random.random_range(0..bytes.len()),
+                bytes_of_note[random.random_range(0..bytes_of_note.len())],
+            );
+            match random.random_range(0..4) {
                 0 => bytes[at] = byte,
                 1 => bytes.insert(at, byte),
                 2 => bytes.truncate(at.max(1)),
                 _ => {
-                    let end = (at + below(20)).min(bytes.len());
+                    let end = (at + random.random_range(0..20)).min(bytes.len());
                     let piece = bytes[at..end].to_vec();
                     bytes.splice(at..at, piece);
                 }
