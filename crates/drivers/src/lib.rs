@@ -5,7 +5,6 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
-mod base64;
 #[cfg(feature = "duckdb")]
 mod duckdb;
 #[cfg(any(feature = "fjall", feature = "redb"))]

@@ -7,7 +7,6 @@
 //! against the invariants of the model, since a checksum only tells accidents.
 
 mod check;
-mod checksum;
 mod frame;
 mod read;
 mod snapshots;

@@ -1,6 +1,5 @@
 //! That the binary format keeps everything and believes nothing.
 
-use super::checksum::xxh64;
 use super::*;
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
@@ -12,6 +11,7 @@ use crate::{Aggregate, Condition, Function, Predicate, PredicateRow, Snapshot, S
 use crate::{Timestamp, Timestamps, VersionChain};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use xxhash_rust::xxh64::xxh64;
 
 /// A history with an entry in every column.
 fn everything() -> History {

@@ -6,8 +6,10 @@
 
 mod guard;
 
-use super::bson::{Document, Value};
+use super::document::{array, number, stored};
 use super::protocol::{message, receive};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
 use guard::Guard;
 use isolde_harness::{
     Access, Address, Answer, Database, Failure, Needs, Request, RequestKind, Session, conformance,
@@ -57,7 +59,7 @@ fn stand_in_with(hello: Document, is_guarded: bool) -> String {
 }
 
 fn primary() -> Document {
-    Document::of("isWritablePrimary", Value::Bool(true)).with("setName", Value::Text("rs".into()))
+    doc! { "isWritablePrimary": true, "setName": "rs" }
 }
 
 fn serve(shared: &StandIn, mut stream: TcpStream) {
@@ -65,13 +67,17 @@ fn serve(shared: &StandIn, mut stream: TcpStream) {
     while let Ok((numbers, command)) = receive(&mut stream) {
         let guarded = if shared.is_guarded { guard.reply(&command) } else { None };
         let reply = match guarded.unwrap_or_else(|| shared.reply(&command)) {
-            Ok(reply) => reply.with("ok", Value::Double(1.0)),
-            Err((code, name)) => Document::of("ok", Value::Double(0.0))
-                .with("code", Value::Int(code))
-                .with("codeName", Value::Text(name.into()))
-                .with("errmsg", Value::Text(format!("the command was {command:?}"))),
+            Ok(mut reply) => {
+                reply.insert("ok", 1.0);
+                reply
+            }
+            Err((code, name)) => {
+                let text = format!("the command was {command:?}");
+                doc! { "ok": 0.0, "code": code, "codeName": name, "errmsg": text }
+            }
         };
-        if stream.write_all(&message(7, numbers.request, &reply)).is_err() {
+        let bytes = message(7, numbers.request, &reply).expect("a reply that fits");
+        if stream.write_all(&bytes).is_err() {
             return;
         }
     }
@@ -84,13 +90,13 @@ const BAD: (i32, &str) = (9, "FailedToParse");
 impl StandIn {
     fn reply(&self, command: &Document) -> Reply {
         let mut state = self.state.lock().expect("no thread panics");
-        let (name, first) = &command.0[0];
-        let collection = if let Value::Text(name) = first { name.as_str() } else { "" };
+        let (name, first) = command.iter().next().expect("a command has a name");
+        let collection = first.as_str().unwrap_or_default();
         match name.as_str() {
             "hello" => Ok(self.hello.clone()),
-            "buildInfo" => Ok(Document::of("version", Value::Text("0 (stand-in)".into()))),
+            "buildInfo" => Ok(doc! { "version": "0 (stand-in)" }),
             "listCollections" => {
-                let wanted = command.document("filter").and_then(|it| it.text("name"));
+                let wanted = command.get_document("filter").and_then(|it| it.get_str("name")).ok();
                 let found = state.collections.iter().filter(|it| Some(it.as_str()) == wanted);
                 Ok(batch(found.map(|_| Document::default()).collect()))
             }
@@ -129,28 +135,30 @@ impl State {
     }
 
     fn taken(&mut self, command: &Document) -> Result<(i64, Box<dyn Session>), Refusal> {
-        if command.text("$db") != Some("admin") || command.document("writeConcern").is_none() {
+        if !command.get_str("$db").is_ok_and(|it| it == "admin")
+            || command.get_document("writeConcern").is_err()
+        {
             return Err(BAD);
         }
         let open = self.open.remove(&identifier(command)).ok_or(NO_TRANSACTION)?;
-        if Some(open.0) == command.number("txnNumber") { Ok(open) } else { Err(NO_TRANSACTION) }
+        if Some(open.0) == number(command, "txnNumber") { Ok(open) } else { Err(NO_TRANSACTION) }
     }
 
     fn execute(&mut self, command: &Document, collection: &str) -> Reply {
-        if command.value("autocommit") != Some(&Value::Bool(false)) {
+        if command.get_bool("autocommit").unwrap_or(true) {
             return Err(BAD);
         }
-        let number = command.number("txnNumber").ok_or(BAD)?;
+        let transaction = number(command, "txnNumber").ok_or(BAD)?;
         let id = identifier(command);
-        if command.value("startTransaction") == Some(&Value::Bool(true)) {
-            command.document("readConcern").ok_or(BAD)?;
+        if command.get_bool("startTransaction").unwrap_or(false) {
+            command.get_document("readConcern").map_err(|_| BAD)?;
             let store = self.stores.get(prefix(collection)).ok_or(BAD)?;
             let mut session = store.connect(0, store.default_isolation()).map_err(|_| BAD)?;
             session.begin(Access::ReadWrite).map_err(|_| BAD)?;
-            self.open.insert(id.clone(), (number, session));
+            self.open.insert(id.clone(), (transaction, session));
         }
         let (open, session) = self.open.get_mut(&id).ok_or(NO_TRANSACTION)?;
-        if *open != number {
+        if *open != transaction {
             return Err(NO_TRANSACTION);
         }
         let request = request(command, collection.ends_with("lists")).ok_or(BAD)?;
@@ -168,40 +176,40 @@ fn prefix(collection: &str) -> &str {
 }
 
 fn identifier(command: &Document) -> Vec<u8> {
-    match command.document("lsid").and_then(|it| it.value("id")) {
-        Some(Value::Binary(4, bytes)) => bytes.clone(),
+    match command.get_document("lsid").ok().and_then(|it| it.get("id")) {
+        Some(Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes })) => bytes.clone(),
         other => panic!("expected an identifier, found {other:?}"),
     }
 }
 
 /// The request that a command is.
 fn request(command: &Document, is_list: bool) -> Option<Request> {
-    let number = |document: &Document, name: &str| {
-        document.number(name).and_then(|number| u64::try_from(number).ok())
+    let unsigned = |document: &Document, name: &str| {
+        number(document, name).and_then(|number| u64::try_from(number).ok())
     };
-    if let Some(filter) = command.document("filter") {
-        if let Some(bounds) = filter.document("_id") {
+    if let Ok(filter) = command.get_document("filter") {
+        if let Ok(bounds) = filter.get_document("_id") {
             return Some(Request::Range {
-                low: number(bounds, "$gte")?,
-                high: number(bounds, "$lte")?,
+                low: unsigned(bounds, "$gte")?,
+                high: unsigned(bounds, "$lte")?,
             });
         }
-        let key = number(filter, "_id")?;
+        let key = unsigned(filter, "_id")?;
         return Some(if is_list { Request::ReadList { key } } else { Request::Read { key } });
     }
-    if let [Value::Document(delete)] = command.array("deletes") {
-        return Some(Request::Delete { key: number(delete.document("q")?, "_id")? });
+    if let [Bson::Document(delete)] = array(command, "deletes") {
+        return Some(Request::Delete { key: unsigned(delete.get_document("q").ok()?, "_id")? });
     }
-    let [Value::Document(update)] = command.array("updates") else { return None };
-    let (filter, change) = (update.document("q")?, update.document("u")?);
-    let key = number(filter, "_id")?;
-    let (operator, Value::Document(fields)) = change.0.first()? else { return None };
+    let [Bson::Document(update)] = array(command, "updates") else { return None };
+    let (filter, change) = (update.get_document("q").ok()?, update.get_document("u").ok()?);
+    let key = unsigned(filter, "_id")?;
+    let (operator, Bson::Document(fields)) = change.iter().next()? else { return None };
     match operator.as_str() {
-        "$push" => Some(Request::Append { key, value: number(fields, "elements")? }),
-        "$setOnInsert" => Some(Request::Insert { key, value: number(fields, "value")? }),
+        "$push" => Some(Request::Append { key, value: unsigned(fields, "elements")? }),
+        "$setOnInsert" => Some(Request::Insert { key, value: unsigned(fields, "value")? }),
         "$set" => {
-            let value = number(fields, "value")?;
-            Some(match number(filter, "value") {
+            let value = unsigned(fields, "value")?;
+            Some(match unsigned(filter, "value") {
                 Some(expected) => Request::CompareAndSet { key, expected: Some(expected), value },
                 None => Request::Write { key, value },
             })
@@ -211,14 +219,11 @@ fn request(command: &Document, is_list: bool) -> Option<Request> {
 }
 
 fn batch(rows: Vec<Document>) -> Document {
-    let rows = rows.into_iter().map(Value::Document).collect();
-    let cursor = Document::of("firstBatch", Value::Array(rows)).with("id", Value::Long(0));
-    Document::of("cursor", Value::Document(cursor))
+    doc! { "cursor": { "firstBatch": rows, "id": 0_i64 } }
 }
 
 fn reply(request: &Request, answer: Answer) -> Document {
-    let row =
-        |key, value| Document::of("_id", Value::number(key)).with("value", Value::number(value));
+    let row = |key, value| doc! { "_id": stored(key), "value": stored(value) };
     match (request, answer) {
         (&Request::Read { key }, Answer::Value(value)) => {
             batch(value.into_iter().map(|value| row(key, value)).collect())
@@ -227,16 +232,16 @@ fn reply(request: &Request, answer: Answer) -> Document {
             batch(rows.into_iter().map(|(key, value)| row(key, value)).collect())
         }
         (_, Answer::List(list)) => {
-            let elements = list.into_iter().map(Value::number).collect();
-            batch(vec![Document::of("elements", Value::Array(elements))])
+            let elements: Vec<i64> = list.into_iter().map(stored).collect();
+            batch(vec![doc! { "elements": elements }])
         }
         (Request::Insert { .. }, Answer::Applied(true)) => {
-            Document::of("n", Value::Int(1)).with("upserted", Value::Array(vec![Value::Null]))
+            doc! { "n": 1, "upserted": [Bson::Null] }
         }
         // MongoDB does not say what it found instead.
-        (_, Answer::Found(_)) => Document::of("n", Value::Int(0)),
-        (_, Answer::Applied(is_applied)) => Document::of("n", Value::Int(is_applied.into())),
-        _ => Document::of("n", Value::Int(1)),
+        (_, Answer::Found(_)) => doc! { "n": 0 },
+        (_, Answer::Applied(is_applied)) => doc! { "n": i32::from(is_applied) },
+        _ => doc! { "n": 1 },
     }
 }
 
@@ -271,9 +276,9 @@ fn who_writes_what_another_has_written_is_aborted() {
 #[test]
 fn servers_without_transactions_are_refused() {
     let refused = |address: &str| conformance::refuses(open(address), "hunter2");
-    let alone = stand_in(Document::of("isWritablePrimary", Value::Bool(true)));
+    let alone = stand_in(doc! { "isWritablePrimary": true });
     assert!(refused(&alone).starts_with("expected a replica set or a router, found a lone server"));
-    let secondary = Document::of("setName", Value::Text("rs".into()));
+    let secondary = doc! { "setName": "rs" };
     let message = refused(&stand_in(secondary));
     assert!(
         message.starts_with("expected the primary or a router, found a secondary"),
