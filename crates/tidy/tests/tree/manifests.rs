@@ -1,10 +1,10 @@
 //! Which crate may use which, and what every crate declares.
 //!
-//! Manifests are read by a parser that knows as much TOML as they use: sections,
-//! and one `key = value` a line.
+//! Manifests are read as they are written: what Cargo makes of them no longer has the lints,
+//! nor what is inherited from the workspace.
 
 use crate::files::{assert_none, content, ending_in};
-use std::collections::BTreeMap;
+use toml::{Table, Value};
 
 /// A crate of ours and those of ours it may use.
 struct Allowed {
@@ -77,65 +77,50 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Keys of every section, with their values.
+/// A manifest.
 struct Manifest {
     path: String,
-    sections: BTreeMap<String, BTreeMap<String, String>>,
+    table: Table,
 }
 
 impl Manifest {
-    fn parse(path: &str, text: &str) -> Manifest {
-        let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        let mut current = String::new();
-        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-            if let Some(rest) = line.strip_prefix('[')
-                && let Some((name, _)) = rest.trim_start_matches('[').split_once(']')
-                // An array that spans lines may have a line that begins with `[`.
-                && !name.contains(['"', ','])
-            {
-                name.clone_into(&mut current);
-                sections.entry(current.clone()).or_default();
-            } else if let Some((key, value)) = line.split_once('=') {
-                let section = sections.entry(current.clone()).or_default();
-                section.insert(key.trim().to_owned(), value.trim().to_owned());
-            }
-        }
-        Manifest { path: path.to_owned(), sections }
-    }
-
     fn package(&self) -> &str {
-        let name = self.sections.get("package").and_then(|package| package.get("name"));
-        name.map_or("", |name| name.trim_matches('"'))
+        let name = self.table.get("package").and_then(|package| package.get("name"));
+        name.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Our crates among the dependencies of sections whose name ends like this;
-    /// sections for one platform are included.
-    fn ours(&self, section: &str) -> Vec<String> {
-        let (exact, nested) = (section.to_owned(), format!(".{section}"));
-        (self.sections.iter())
-            .filter(|(name, _)| **name == exact || name.ends_with(&nested))
-            .flat_map(|(_, keys)| keys.keys())
-            .map(|key| key.split('.').next().unwrap_or(key).trim_matches('"').to_owned())
-            .filter(|name| name == "isolde" || name.starts_with("isolde-"))
+    /// Our crates among the dependencies of this section; those for one platform are included.
+    fn ours(&self, section: &str) -> Vec<&String> {
+        let platforms = self.table.get("target").and_then(Value::as_table);
+        let platforms = platforms.into_iter().flatten().filter_map(|(_, it)| it.get(section));
+        (self.table.get(section).into_iter().chain(platforms))
+            .filter_map(Value::as_table)
+            .flat_map(Table::keys)
+            .filter(|name| *name == "isolde" || name.starts_with("isolde-"))
             .collect()
     }
 }
 
+fn parsed(path: &str, text: &str) -> Table {
+    text.parse().unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
 fn manifests() -> Vec<Manifest> {
-    let parse = |(path, text): (String, String)| Manifest::parse(&path, &text);
-    ending_in(&["Cargo.toml"])
-        .into_iter()
-        .map(|file| (file.path, file.text))
-        .filter(|(path, _)| path.starts_with("crates/"))
-        .map(parse)
+    (ending_in(&["Cargo.toml"]).into_iter())
+        .filter(|file| file.path.starts_with("crates/"))
+        .map(|file| Manifest { table: parsed(&file.path, &file.text), path: file.path })
         .collect()
 }
 
+fn is_true(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_bool) == Some(true)
+}
+
 #[test]
-fn sections_and_keys_are_read() {
+fn sections_of_one_platform_are_read_too() {
     let text = "[package]\nname = \"one\"\n# isolde = 1\n[dependencies]\nisolde.workspace = true\n\
                 [target.'cfg(unix)'.dependencies]\nisolde-report = { path = \"..\" }\n";
-    let manifest = Manifest::parse("Cargo.toml", text);
+    let manifest = Manifest { path: String::new(), table: parsed("one", text) };
     assert_eq!(manifest.package(), "one");
     assert_eq!(manifest.ours("dependencies"), ["isolde", "isolde-report"]);
 }
@@ -169,8 +154,7 @@ fn dependencies_point_down() {
 #[test]
 fn every_crate_keeps_the_workspace_lints() {
     let keeps = |manifest: &Manifest| {
-        let lints = manifest.sections.get("lints").and_then(|lints| lints.get("workspace"));
-        lints.is_some_and(|value| value == "true")
+        is_true(manifest.table.get("lints").and_then(|lints| lints.get("workspace")))
     };
     let broken: Vec<String> = (manifests().iter())
         .filter(|manifest| !keeps(manifest))
@@ -184,9 +168,9 @@ fn every_crate_takes_version_and_licence_from_the_workspace() {
     let inherited = ["version", "edition", "rust-version", "license", "publish"];
     let mut broken = Vec::new();
     for manifest in manifests() {
-        let package = &manifest.sections["package"];
+        let package = &manifest.table["package"];
         for key in inherited {
-            if package.get(&format!("{key}.workspace")).is_none_or(|value| value != "true") {
+            if !is_true(package.get(key).and_then(|value| value.get("workspace"))) {
                 broken.push(format!("{}: {key}", manifest.path));
             }
         }
@@ -196,8 +180,8 @@ fn every_crate_takes_version_and_licence_from_the_workspace() {
 
 #[test]
 fn the_licence_that_manifests_name_is_in_the_tree() {
-    let root = Manifest::parse("Cargo.toml", &content("Cargo.toml"));
-    assert_eq!(root.sections["workspace.package"]["license"], "\"MIT OR Apache-2.0\"");
+    let root = parsed("Cargo.toml", &content("Cargo.toml"));
+    assert_eq!(root["workspace"]["package"]["license"].as_str(), Some("MIT OR Apache-2.0"));
     assert!(content("LICENSE-MIT").starts_with("MIT License"));
     assert!(content("LICENSE-APACHE").contains("Apache License"));
 }
