@@ -8,8 +8,11 @@
 //! Parsing and building run on two threads: the parser turns blocks of lines into
 //! records without allocating, the builder consumes them in order.
 
-use super::plume_lines::{ABORTED, Block, Line, Owner, Record, parse_block};
-use super::plume_writer::write;
+mod lines;
+mod writer;
+
+use self::lines::{ABORTED, Block, Line, Owner, Record, parse_block};
+use self::writer::write;
 use super::{Format, Input, Sample, Writer};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::ReadError;

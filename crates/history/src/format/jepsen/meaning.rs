@@ -1,7 +1,7 @@
 //! What an operation of Jepsen is, judged by its function and the shape of its value.
 
-use super::form::Node;
-use super::jepsen::{Step, View};
+use super::{Step, View};
+use crate::format::form::Node;
 use crate::history::{Interval, SessionId};
 use crate::value::{Value, Values};
 

@@ -356,5 +356,4 @@ impl Sink for Events<'_> {
 }
 
 #[cfg(test)]
-#[path = "trace_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
-//! Writing Viper's JSON logs; see [`super::viper_json`] for the format.
+//! Writing Viper's JSON logs; see [`super::json`] for the format.
 
-use super::registers::{self, Abilities, Losses, Plan};
-use super::{Folder, WriteError};
+use crate::format::registers::{self, Abilities, Losses, Plan};
+use crate::format::{Folder, WriteError};
 use crate::history::{History, KeyId, Op, OpId, OpKind, TxnId};
 use crate::predicate::Condition;
 use crate::value::{Datum, Value};

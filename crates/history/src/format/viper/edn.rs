@@ -1,17 +1,17 @@
 //! Viper's EDN logs: `{:type :ok :f :txn :value [[:r k v dead] [:w k v success] …]}`,
 //! one transaction a line.
 //!
-//! The same operations as in [`super::viper_json`], written as EDN. They differ from
+//! The same operations as in [`super::json`], written as EDN. They differ from
 //! Jepsen's in their flags: a read tells whether the row was dead, a write whether
 //! it succeeded. A value may be a bare word of any characters, digits first.
 
-use super::viper::{self, Fields, ViperOp, ViperTxn};
-use super::{Format, Input, Sample, names};
+use super::{Fields, ViperOp, ViperTxn};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError, excerpt};
+use crate::format::{Format, Input, Sample, names};
 use crate::value::{Value, Values};
 
-pub(super) const FORMAT: Format =
+pub(in crate::format) const FORMAT: Format =
     Format { name: "viper-edn", title: "Viper's logs in EDN", detect, read, write: None };
 
 /// A transaction whose first operation has a flag, or is a range.
@@ -37,7 +37,7 @@ fn detect(sample: &Sample<'_>) -> bool {
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
-    viper::read(input, builder, |line, values| {
+    super::read(input, builder, |line, values| {
         let form = parse(line.text);
         form.and_then(|form| txn(&form, values)).map_err(|(expected, found)| {
             ReadError::new(line.file, format!("expected {expected}, found {found}"))
@@ -71,7 +71,7 @@ fn operation(form: &Form<'_>, values: &mut Values) -> Option<ViperOp> {
     let Form::Vector(fields) = form else {
         return None;
     };
-    viper::operation(fields, values)
+    super::operation(fields, values)
 }
 
 impl Fields for Vec<Form<'_>> {

@@ -10,27 +10,28 @@
 //! Parsing runs on a thread of its own, ahead of building, when a source is
 //! larger than one window.
 
-use super::edn::{Scanner, Stop};
-use super::form::Node;
-use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_meaning::RefusedSet;
-use super::{Format, Input, Sample, Writer, jepsen_write};
+use super::meaning::RefusedSet;
+use super::write;
+use super::{Assembly, Batch, Record, Step};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
+use crate::format::edn::{Scanner, Stop};
+use crate::format::form::Node;
+use crate::format::{Format, Input, Sample, Writer};
 use crate::source::Source;
 use std::sync::mpsc;
 
 /// The row of the table of formats.
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "jepsen-edn",
     title: "Jepsen, Elle and Knossos histories in EDN",
     detect: |sample| first_record(sample).is_some_and(|found| !found.has_store_key),
     read,
-    write: Some(Writer::File(jepsen_write::write_edn)),
+    write: Some(Writer::File(write::write_edn)),
 };
 
 /// Porcupine's key-value logs are the same notation with a field `:key`.
-pub(super) const PORCUPINE_KV: Format = Format {
+pub(in crate::format) const PORCUPINE_KV: Format = Format {
     name: "porcupine-kv",
     title: "Porcupine key-value logs",
     detect: |sample| first_record(sample).is_some_and(|found| found.has_store_key),
@@ -388,7 +389,7 @@ fn first_record(sample: &Sample<'_>) -> Option<FirstRecord> {
     // Viper's logs say of each read and write whether it is dead or succeeded.
     let is_viper = view.value().is_sequence()
         && view.value().members().any(|mop| {
-            let name = mop.members().next().and_then(super::form::Form::word);
+            let name = mop.members().next().and_then(crate::format::form::Form::word);
             matches!(name, Some(b"r" | b"w")) && mop.members().count() > 3
         });
     let is_store = matches!(view.function().word(), Some(b"get" | b"put" | b"append"));

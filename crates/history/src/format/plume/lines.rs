@@ -1,4 +1,4 @@
-//! The lines of [`super::plume`] as records, without allocating.
+//! The lines of [`super`] as records, without allocating.
 
 use crate::error::{Place, ReadError};
 use crate::history::OpKind;

@@ -6,12 +6,12 @@
 //! `["r", V, N]`. A version `null` is the initial state, and so is 0 where nobody
 //! writes it.
 
-use super::dbcop_events::{Event, Events};
-use super::json_stream;
-use super::registers::{self, Abilities, Losses, Numbers, Version};
-use super::{Format, Input, Sample, WriteError, Writer};
+use super::events::{Event, Events};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
+use crate::format::json_stream;
+use crate::format::registers::{self, Abilities, Losses, Numbers, Version};
+use crate::format::{Format, Input, Sample, WriteError, Writer};
 use crate::history::{History, Outcome, PositionUnit};
 use crate::value::{Datum, Value, Values};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::fmt;
 use std::io::{BufWriter, Write};
 
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "dbcop-json",
     title: "dbcop's JSON",
     detect,

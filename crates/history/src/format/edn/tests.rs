@@ -1,9 +1,9 @@
 //! Tests of the scanner: what it reads, where it stops, and that a generic reader
 //! agrees with it about random texts.
 
-use super::super::edn_token::continues_token;
-use super::super::form::Form;
+use super::token::continues_token;
 use super::*;
+use crate::format::form::Form;
 use clojure_reader::edn::read;
 use clojure_reader::error::Code;
 use rand::seq::IndexedRandom;

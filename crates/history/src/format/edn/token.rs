@@ -1,7 +1,7 @@
 //! Leaves of EDN: numbers, names, strings and characters.
 
-use super::edn::{Scanner, Stop};
-use super::form::Node;
+use super::{Scanner, Stop};
+use crate::format::form::Node;
 
 /// What a byte is where a form may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]

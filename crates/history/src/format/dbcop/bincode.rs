@@ -7,16 +7,16 @@
 //! and the transaction's own `success`. Every variable starts with 0. A failed event
 //! did nothing and is left out; a transaction without success was aborted.
 
-use super::records::Records;
-use super::registers::{self, Abilities, Losses};
-use super::{Format, Input, Sample, WriteError, Writer};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
+use crate::format::records::Records;
+use crate::format::registers::{self, Abilities, Losses};
+use crate::format::{Format, Input, Sample, WriteError, Writer};
 use crate::history::{History, OpKind, Outcome, PositionUnit};
 use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
 
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "dbcop-bincode",
     title: "dbcop 2019, PolySI and VeriStrong (history.bincode)",
     detect,

@@ -16,8 +16,10 @@
 //! time is when the commit was invoked. When the commit was over is known from the
 //! client's next begin alone.
 
+mod writer;
+
 use super::records::Records;
-use super::{Format, Input, Sample, Writer, client_logs, cobra_writer};
+use super::{Format, Input, Sample, Writer, client_logs};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::ReadError;
 use crate::history::{Interval, NEVER, OpKind, Outcome, PositionUnit, SessionId, Time, TxnTimes};
@@ -30,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
     title: "Cobra's client logs (directory of T*.log)",
     detect,
     read,
-    write: Some(Writer::Directory(cobra_writer::write)),
+    write: Some(Writer::Directory(writer::write)),
 };
 
 /// Transaction and write id of the initial state.

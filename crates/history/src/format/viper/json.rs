@@ -4,23 +4,24 @@
 //! the transaction is the initial one. Operations: `["r", key, value, dead]`,
 //! `["w", key, value, success]`, `["i", key, value, seen, dead, success]`, the same
 //! with `d`, and `["range", low, high, [row, …], [dead row, …]]` with rows
-//! `{"id": key, "val": value}`. What they mean is in [`super::viper`].
+//! `{"id": key, "val": value}`. What they mean is in [`super`].
 
-use super::json_stream::json_error;
-use super::viper::{self, Fields, ViperTxn};
-use super::{Format, Input, Sample, Writer, client_logs, viper_writer};
+use super::writer;
+use super::{Fields, ViperTxn};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
+use crate::format::json_stream::json_error;
+use crate::format::{Format, Input, Sample, Writer, client_logs};
 use crate::value::{Value, Values};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "viper-json",
     title: "Viper's logs in JSON (directory of J*.log)",
     detect,
     read,
-    write: Some(Writer::Directory(viper_writer::write)),
+    write: Some(Writer::Directory(writer::write)),
 };
 
 /// An object with `value` and without what Jepsen's operations have.
@@ -35,7 +36,7 @@ fn detect(sample: &Sample<'_>) -> bool {
     }
     if line.len() == sample.head.len() {
         // Perhaps cut off: the recorder's own order of fields must do.
-        let start = super::json_stream::squeezed(line, 20);
+        let start = crate::format::json_stream::squeezed(line, 20);
         if start.starts_with(b"{\"value\":[[") || start.starts_with(b"{\"preBeginTS\":") {
             return true;
         }
@@ -67,7 +68,7 @@ struct JsonTxn {
 }
 
 fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError> {
-    viper::read(input, builder, |line, values| {
+    super::read(input, builder, |line, values| {
         let what = "a transaction of Viper";
         let json: JsonTxn = serde_json::from_slice(line.text)
             .map_err(|error| json_error(line.file, what, &error, line.number - 1))?;
@@ -90,7 +91,7 @@ fn txn(json: JsonTxn, values: &mut Values) -> Result<ViperTxn, Json> {
     };
     let mut operations = Vec::with_capacity(json.value.len());
     for fields in json.value {
-        match viper::operation(&fields, values) {
+        match super::operation(&fields, values) {
             Some(operation) => operations.push(operation),
             None => return Err(Json::Array(fields)),
         }

@@ -12,7 +12,9 @@
 //! Tolerated: repeated map keys and set members, any Unicode character above ASCII
 //! in symbols, symbols with several slashes.
 
-use super::edn_token::{Class, class, ends_plainly, leading_number, lowercase_end, spaced_numbers};
+mod token;
+
+use self::token::{Class, class, ends_plainly, leading_number, lowercase_end, spaced_numbers};
 use super::form::{Bracket, Node, Span};
 use super::number_list::number_list;
 
@@ -471,5 +473,4 @@ fn push<const KEEP: bool>(nodes: &mut Vec<Node>, node: Node) {
 }
 
 #[cfg(test)]
-#[path = "edn_tests.rs"]
 mod tests;

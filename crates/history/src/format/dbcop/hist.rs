@@ -4,16 +4,16 @@
 //! Described in dbcop's `docs/history-format.md`. `x==?` read the initial state, and
 //! so did `x==0` where nobody writes 0 to `x`.
 
-use super::dbcop_events::{Event, Events};
-use super::registers::{self, Abilities, Losses, Numbers, Version};
-use super::{Format, Input, Sample, WriteError, Writer};
+use super::events::{Event, Events};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
+use crate::format::registers::{self, Abilities, Losses, Numbers, Version};
+use crate::format::{Format, Input, Sample, WriteError, Writer};
 use crate::history::{History, KeyId, Outcome};
 use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
 
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "dbcop-hist",
     title: "dbcop's text (.hist)",
     detect,

@@ -1,17 +1,18 @@
 //! Jepsen histories as JSON: one array of objects, or one object a line.
 //!
-//! This is what elle-cli reads: the field names of [`super::jepsen_edn`] as
+//! This is what elle-cli reads: the field names of [`super::edn`] as
 //! strings, `"ok"` for `:ok`. The first member of each small operation is its
 //! name. Keys of objects that are integers are taken as integers, since JSON has
 //! no other way to write a map of numbers. Objects are found in the source one by
 //! one and never held together.
 
-use super::form::{Bracket, Node, Span};
-use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_meaning::RefusedSet;
-use super::{Format, Input, Sample, Writer, jepsen_write, json_stream};
+use super::meaning::RefusedSet;
+use super::write;
+use super::{Assembly, Batch, Record, Step};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError, excerpt};
+use crate::format::form::{Bracket, Node, Span};
+use crate::format::{Format, Input, Sample, Writer, json_stream};
 use crate::source::Source;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -19,12 +20,12 @@ use serde::de::{
 use std::fmt;
 
 /// The row of the table of formats.
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "jepsen-json",
     title: "Jepsen histories as a JSON array or JSON lines (elle-cli)",
     detect,
     read,
-    write: Some(Writer::File(jepsen_write::write_json)),
+    write: Some(Writer::File(write::write_json)),
 };
 
 /// Records in a batch.

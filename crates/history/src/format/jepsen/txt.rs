@@ -7,17 +7,17 @@
 //! not read. They test one register that starts absent, and a compare-and-set that
 //! fails is an answer: the register held another value.
 
-use super::edn::Scanner;
-use super::form::Node;
-use super::jepsen::{Assembly, Batch, Record, Step};
-use super::jepsen_meaning::RefusedSet;
-use super::{Format, Sample};
+use super::meaning::RefusedSet;
+use super::{Assembly, Batch, Record, Step};
 use crate::builder::HistoryBuilder;
 use crate::error::{Place, ReadError};
+use crate::format::edn::Scanner;
+use crate::format::form::Node;
+use crate::format::{Format, Sample};
 use crate::source::Source;
 
 /// The row of the table of formats.
-pub(super) const FORMAT: Format = Format {
+pub(in crate::format) const FORMAT: Format = Format {
     name: "jepsen-txt",
     title: "Jepsen's history.txt",
     detect: |sample| {
@@ -34,7 +34,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// The row of the table of formats.
-pub(super) const PORCUPINE_ETCD: Format = Format {
+pub(in crate::format) const PORCUPINE_ETCD: Format = Format {
     name: "porcupine-etcd",
     title: "Porcupine's etcd logs",
     detect: |sample| sample.names.is_none() && is_etcd_log(sample),

@@ -6,9 +6,9 @@
 //! for is named as lost. A history is refused when a reader would take it for
 //! another one: see [`Refusals`].
 
-use super::WriteError;
-use super::jepsen_meaning::is_mop_name;
-use super::jepsen_notation::{Line, Notation};
+use super::meaning::is_mop_name;
+use super::notation::{Line, Notation};
+use crate::format::WriteError;
 use crate::history::{
     ALWAYS, History, KeyId, NEVER, Op, OpId, OpKind, Outcome, SessionId, Time, TxnId,
 };

@@ -1,8 +1,8 @@
-//! Writing Cobra's client logs; see [`super::cobra`] for the format.
+//! Writing Cobra's client logs; see [`super`] for the format.
 
-use super::cobra::{INITIAL, MILLISECOND, UNIVERSAL};
-use super::registers::{self, Abilities, Losses, Numbers, Plan};
-use super::{Folder, WriteError};
+use super::{INITIAL, MILLISECOND, UNIVERSAL};
+use crate::format::registers::{self, Abilities, Losses, Numbers, Plan};
+use crate::format::{Folder, WriteError};
 use crate::history::{ALWAYS, History, KeyId, OpKind, TxnId};
 use crate::value::{Datum, Value};
 use hashbrown::HashMap;

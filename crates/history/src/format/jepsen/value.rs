@@ -7,11 +7,11 @@
 //! whether a store appends. Transactions that depend on such a thing wait until
 //! some other one settles it, or the source ends.
 
-use super::form::{Form, Node};
-use super::jepsen::{Kept, Step, View};
-use super::jepsen_meaning::{Draft, Function, Meaning, RefusedSet, meaning};
+use super::meaning::{Draft, Function, Meaning, RefusedSet, meaning};
+use super::{Kept, Step, View};
 use crate::builder::{DraftTxn, HistoryBuilder};
 use crate::error::{Place, ReadError};
+use crate::format::form::{Form, Node};
 use crate::history::{Interval, KeyId, OpKind, Outcome};
 use crate::predicate::{Condition, Predicate, PredicateRow};
 use crate::value::Value;

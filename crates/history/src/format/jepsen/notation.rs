@@ -1,8 +1,8 @@
 //! Lines of a Jepsen history in EDN or JSON, piece by piece.
 
-use super::WriteError;
-use super::edn::Scanner;
-use super::form::escaped;
+use crate::format::WriteError;
+use crate::format::edn::Scanner;
+use crate::format::form::escaped;
 use crate::value::Datum;
 
 /// The two notations.

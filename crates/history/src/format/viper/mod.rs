@@ -9,6 +9,10 @@
 //! The initial state is told by a transaction marked as initial. Without one, a value
 //! that was read and that nobody wrote is the initial value of its key.
 
+pub(super) mod edn;
+pub(super) mod json;
+mod writer;
+
 use super::{Input, client_logs};
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;

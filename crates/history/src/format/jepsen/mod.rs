@@ -6,9 +6,19 @@
 //! how each pair ended, and hands the pair to [`Understanding`], which knows what
 //! the values mean. See `docs/formats/jepsen.md` for the reading taken of each thing.
 
+pub(super) mod edn;
+pub(super) mod json;
+mod meaning;
+mod notation;
+#[cfg(test)]
+mod tests;
+pub(super) mod txt;
+mod value;
+mod write;
+
+use self::meaning::{Draft, Function, RefusedSet};
+use self::value::Understanding;
 use super::form::{Form, Node};
-use super::jepsen_meaning::{Draft, Function, RefusedSet};
-use super::jepsen_value::Understanding;
 use crate::builder::HistoryBuilder;
 use crate::error::ReadError;
 use crate::history::{ALWAYS, Interval, NEVER, PositionUnit, SessionId};

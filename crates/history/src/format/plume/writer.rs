@@ -1,7 +1,7 @@
-//! Writing one operation a line; see [`super::plume`] for the format.
+//! Writing one operation a line; see [`super`] for the format.
 
-use super::WriteError;
-use super::registers::{self, Abilities, Losses};
+use crate::format::WriteError;
+use crate::format::registers::{self, Abilities, Losses};
 use crate::history::{History, Outcome, TxnId};
 use crate::value::{Datum, Value};
 use std::io::{BufWriter, Write};
