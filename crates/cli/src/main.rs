@@ -4,13 +4,12 @@
 //! status is the answer: see [`exit`].
 
 mod archive;
-mod beside;
 mod bundle;
 mod certificate;
 mod check;
 mod clean;
 mod convert;
-mod deciding;
+mod decision;
 mod elle;
 mod exit;
 mod explain;
@@ -25,14 +24,15 @@ mod limits;
 mod lint;
 mod matrix;
 mod output;
+mod partial_result;
 mod progress;
 mod recover;
 mod report;
 mod reports;
 mod run;
+mod run_metadata;
 mod serve;
 mod shrink;
-mod so_far;
 mod stats;
 mod status_line;
 mod subject;

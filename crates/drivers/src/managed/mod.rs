@@ -1,7 +1,7 @@
 //! Databases that are started here, from the programs installed on this machine.
 //!
 //! One file for each: which programs, with which settings, and when they are ready. What all
-//! of them need is in `server.rs`.
+//! of them need is in `server`.
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;

@@ -44,7 +44,7 @@ pub(super) type Close = Box<dyn FnOnce() + Send>;
 
 /// All connections.
 #[derive(Default)]
-pub(super) struct Door(Mutex<Connections>);
+pub(super) struct Admission(Mutex<Connections>);
 
 #[derive(Default)]
 struct Connections {
@@ -62,15 +62,15 @@ struct Outside {
 
 /// A place of a connection; it is free again when this is dropped.
 pub(super) struct Place {
-    door: Arc<Door>,
+    admission: Arc<Admission>,
     number: u64,
     origin: Origin,
     is_inside: bool,
 }
 
-impl Door {
+impl Admission {
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.0.lock().expect("nobody panics at the door")
+        self.0.lock().expect("nobody panics while holding it")
     }
 
     /// A connection comes; whether another one had to go for it.
@@ -85,7 +85,7 @@ impl Door {
         if let Some(close) = closed {
             close();
         }
-        (Place { door: Arc::clone(self), number, origin, is_inside: false }, is_any_closed)
+        (Place { admission: Arc::clone(self), number, origin, is_inside: false }, is_any_closed)
     }
 }
 
@@ -111,7 +111,7 @@ impl Place {
         if self.is_inside {
             return Ok(());
         }
-        let mut connections = self.door.connections();
+        let mut connections = self.admission.connections();
         let all: usize = connections.inside.values().sum();
         let of_one = connections.inside.get(&self.origin).copied().unwrap_or(0);
         if of_one >= INSIDE_OF_ONE_MAX {
@@ -129,7 +129,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut connections = self.door.connections();
+        let mut connections = self.admission.connections();
         if !self.is_inside {
             connections.outside.retain(|one| one.number != self.number);
         } else if let Some(count) = connections.inside.get_mut(&self.origin) {
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     fn of_too_many_that_are_silent_the_oldest_of_the_greediest_goes() {
-        let door: Arc<Door> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let last_closed = Arc::new(AtomicUsize::new(usize::MAX));
         let knock = |number: usize, from: u8| {
             let closed = Arc::clone(&last_closed);
             let close = Box::new(move || closed.store(number, Ordering::Relaxed));
-            door.knock(origin(from), close)
+            admission.knock(origin(from), close)
         };
         let (honest, _) = knock(0, 1);
         let silent: Vec<(Place, bool)> = (1..OUTSIDE_MAX).map(|number| knock(number, 2)).collect();
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn one_address_never_has_all_places() {
-        let door: Arc<Door> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let enter = |from: u8| {
-            let (mut place, _) = door.knock(origin(from), Box::new(|| ()));
+            let (mut place, _) = admission.knock(origin(from), Box::new(|| ()));
             place.enter().map(|()| place)
         };
         let mut inside: Vec<Place> =

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// What is told of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Story {
+pub(super) struct Narrative {
     pub(super) name: &'static str,
     pub(super) mechanism: &'static str,
     /// One sentence.
@@ -21,9 +21,9 @@ pub(super) struct Story {
     pub(super) reasons: Vec<String>,
 }
 
-impl Story {
+impl Narrative {
     /// The story of a finding. Times are told from `origin` on.
-    pub(super) fn of(finding: &Finding, hub: &Hub, origin: Time) -> Story {
+    pub(super) fn of(finding: &Finding, hub: &Hub, origin: Time) -> Narrative {
         let steps = std::iter::once(&finding.offender).chain(&finding.others);
         let teller = Teller::new(hub, origin, steps);
         let mut reasons: Vec<String> =
@@ -37,7 +37,7 @@ impl Story {
                 finding.candidates.iter().map(|candidate| teller.candidate(candidate)).collect();
             reasons.push(format!("it could have seen {}", each.join(", or ")));
         }
-        Story {
+        Narrative {
             name: finding.name.name(),
             mechanism: finding.mechanism().name(),
             summary: teller.summary(finding),
@@ -296,7 +296,7 @@ mod tests {
             dependencies: Vec::new(),
         };
         assert_eq!(
-            Story::of(&finding, &hub, 0).to_text(Mark { kind: Kind::Violation, number: 1 }),
+            Narrative::of(&finding, &hub, 0).to_text(Mark { kind: Kind::Violation, number: 1 }),
             "violation 1: stale-read (consistent-read)\n\
              \x20 one, transaction 3, read 7 in accounts/5/balance by operation 2 (0.000030 s to \
              0.000031 s), which had certainly been replaced before its snapshot.\n\

@@ -3,14 +3,14 @@
 //! The part has everything that overlaps the transactions of the violation, as far as all of it
 //! is known. Nothing in it may say more than the whole does; [`drawn`] says how that is kept.
 
-mod before;
-mod drawn;
+mod earlier_contents;
+mod excerpt;
 #[cfg(test)]
 mod tests;
 
 use super::hub::Hub;
-use before::Before;
-use drawn::{Drawn, Outside};
+use earlier_contents::EarlierContents;
+use excerpt::{Excerpt, Outside};
 use isolde::online::{
     Batch, Cell, Content, Event, EventKind, Finding, Interval, NEVER, Reads, Time,
 };
@@ -45,7 +45,7 @@ pub(super) struct Window {
     known: Known,
     /// What items held before everything, where that was told.
     initial: HashMap<u32, Content>,
-    before: Before,
+    before: EarlierContents,
     events_max: usize,
     txns_max: usize,
 }
@@ -121,7 +121,7 @@ impl Window {
             events: 0,
             known,
             initial: HashMap::new(),
-            before: Before::new(known.drift),
+            before: EarlierContents::new(known.drift),
             events_max: EVENTS_MAX,
             txns_max: TXNS_MAX,
         }
@@ -166,7 +166,7 @@ impl Window {
         let drawn = |is_anything_before| {
             let outside =
                 Outside { others: &others, before, initial, is_blind, is_anything_before };
-            Drawn::new(hub, self.known, outside).history(&txns)
+            Excerpt::new(hub, self.known, outside).history(&txns)
         };
         let plain = self.known.unwritten.is_none().then(|| drawn(false)).transpose()?;
         Ok(Around { history: drawn(true)?, plain })

@@ -1,6 +1,6 @@
 //! A history taken in one of several ways that it can be understood in.
 
-use crate::given::{Named, VersionChain};
+use crate::database_order::{Named, VersionChain};
 use crate::history::{Columns, History, KeyId, NEVER, Op, OpId, OpKind, Outcome, TxnId};
 use crate::value::{Value, Values};
 use hashbrown::HashMap;

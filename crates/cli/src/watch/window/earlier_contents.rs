@@ -16,7 +16,7 @@ const WORDS: usize = 1 << 17;
 const BITS: u32 = 4;
 
 /// See the file's first line.
-pub(super) struct Before {
+pub(super) struct EarlierContents {
     drift: Time,
     /// Made for the first events that are not kept.
     filter: Option<Box<[u64]>>,
@@ -43,9 +43,15 @@ impl First {
     const LOST: First = First { content: Content::UNKNOWN, answered: NEVER };
 }
 
-impl Before {
-    pub(super) fn new(drift: Time) -> Before {
-        Before { drift, filter: None, until: ALWAYS, cut: HashMap::new(), first: Vec::new() }
+impl EarlierContents {
+    pub(super) fn new(drift: Time) -> EarlierContents {
+        EarlierContents {
+            drift,
+            filter: None,
+            until: ALWAYS,
+            cut: HashMap::new(),
+            first: Vec::new(),
+        }
     }
 
     /// Looks whether events are the first of their items. They come in the order in which they

@@ -1,4 +1,4 @@
-//! A fence between transactions: now and then all sessions wait until none is in one.
+//! A barrier between transactions: now and then all sessions wait until none is in one.
 //!
 //! Everything before such an instant precedes everything after it, so that the complete
 //! checker can decide what came before by itself.
@@ -14,23 +14,23 @@ const WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// See the file's first line.
 #[derive(Default)]
-pub(super) struct Fence {
+pub(super) struct Barrier {
     is_up: AtomicBool,
     sessions: AtomicUsize,
     waiting: AtomicUsize,
 }
 
 /// A session that has to pass.
-pub(super) struct Passage(Arc<Fence>);
+pub(super) struct Passage(Arc<Barrier>);
 
-impl Fence {
+impl Barrier {
     /// A session that is there from now on.
-    pub(super) fn enter(fence: &Arc<Fence>) -> Passage {
-        fence.sessions.fetch_add(1, Ordering::SeqCst);
-        Passage(Arc::clone(fence))
+    pub(super) fn enter(barrier: &Arc<Barrier>) -> Passage {
+        barrier.sessions.fetch_add(1, Ordering::SeqCst);
+        Passage(Arc::clone(barrier))
     }
 
-    /// Puts the fence up this often, until it is over.
+    /// Puts the barrier up this often, until it is over.
     pub(super) fn keep(&self, every: Duration, is_over: &AtomicBool) {
         let mut next = Instant::now() + every;
         while !is_over.load(Ordering::Relaxed) {
@@ -53,17 +53,17 @@ impl Fence {
 }
 
 impl Passage {
-    /// Waits while the fence is up.
+    /// Waits while the barrier is up.
     pub(super) fn pass(&self, is_over: &AtomicBool) {
-        let fence = &self.0;
-        if !fence.is_up.load(Ordering::SeqCst) {
+        let barrier = &self.0;
+        if !barrier.is_up.load(Ordering::SeqCst) {
             return;
         }
-        fence.waiting.fetch_add(1, Ordering::SeqCst);
-        while fence.is_up.load(Ordering::SeqCst) && !is_over.load(Ordering::Relaxed) {
+        barrier.waiting.fetch_add(1, Ordering::SeqCst);
+        while barrier.is_up.load(Ordering::SeqCst) && !is_over.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
         }
-        fence.waiting.fetch_sub(1, Ordering::SeqCst);
+        barrier.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::writes::Writes;
 use super::{VersionConflict, VersionEvidence, VersionStep};
-use crate::given::Named;
+use crate::database_order::Named;
 use crate::history::{History, OpId, TxnId, VersionChain};
 use hashbrown::HashMap;
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-mod told;
+mod evidence;
 mod words;
 
 use words::{number, operation, seen, text};

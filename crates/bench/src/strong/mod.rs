@@ -6,9 +6,9 @@
 
 mod bars;
 mod choices;
-mod explained;
+mod explanations;
 mod growth;
-mod hidden;
+mod hidden_faults;
 mod switches;
 mod workload;
 
@@ -86,13 +86,13 @@ type Writer = fn(&Bench<'_>, &mut String) -> Result<(), String>;
 
 const PARTS: [(Part, Writer); 6] = [
     (Part::Bars, bars::write),
-    (Part::Hidden, hidden::write),
+    (Part::Hidden, hidden_faults::write),
     (Part::Switches, switches::write),
     (Part::Growth, growth::write),
     // Those behind here need memory of their own, which a process that is started then inherits
     // in its figures.
     (Part::Choices, choices::write),
-    (Part::Explained, explained::write),
+    (Part::Explained, explanations::write),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {

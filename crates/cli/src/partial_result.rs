@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 /// What a check has found so far.
 #[derive(Default)]
-pub(crate) struct SoFar {
+pub(crate) struct PartialResult {
     read: OnceLock<Read>,
     decided: Mutex<Vec<Decided>>,
     pub(crate) certificate: Slot,
@@ -25,7 +25,7 @@ struct Read {
     levels: Vec<Level>,
 }
 
-impl SoFar {
+impl PartialResult {
     /// The history was read, and these levels are asked for.
     pub(crate) fn note_read(&self, history: &History, format: &'static str, levels: &[Level]) {
         let (size, unlogged) = (Size::of(history), UnloggedReport::of(history));
@@ -100,26 +100,35 @@ mod tests {
 
     #[test]
     fn what_follows_from_what_was_found_is_told_too() {
-        let so_far = SoFar::default();
+        let partial_result = PartialResult::default();
         let levels = [Level::ReadCommitted, Level::Causal, Level::Prefix, Level::Serializable];
-        so_far.note(Level::Causal, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
-        so_far.note(Level::ReadAtomic, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
+        partial_result.note(Level::Causal, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
+        partial_result.note(
+            Level::ReadAtomic,
+            &Verdict::Satisfied(Satisfied::Order(Vec::new())),
+            1.0,
+        );
         let names =
             |decided: Vec<Decided>| decided.iter().map(|it| it.1.name()).collect::<Vec<_>>();
-        let told = names(so_far.decided(&levels, Limit::Memory));
+        let told = names(partial_result.decided(&levels, Limit::Memory));
         assert_eq!(told, ["satisfied", "violated", "violated", "unknown"]);
     }
 
     #[test]
     fn what_was_found_before_the_time_was_up_is_told() {
-        let so_far = SoFar::default();
+        let partial_result = PartialResult::default();
         let history = parse_text("A: w(x,1)\nB: r(x,1) w(y,1)\n").expect("a history");
         let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
-        so_far.note_read(&history, "text", &levels);
-        so_far.note(Level::ReadCommitted, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
-        so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit(Limit::Turn)), 1.0);
-        so_far.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
-        let report = so_far.report("h", &so_far.decided(&levels, Limit::Time), Limit::Time);
+        partial_result.note_read(&history, "text", &levels);
+        partial_result.note(
+            Level::ReadCommitted,
+            &Verdict::Violated(Violated::by(Vec::new())),
+            1.0,
+        );
+        partial_result.note(Level::Causal, &Verdict::Unknown(Unknown::Limit(Limit::Turn)), 1.0);
+        partial_result.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
+        let report =
+            partial_result.report("h", &partial_result.decided(&levels, Limit::Time), Limit::Time);
         let told: Vec<(&str, &str)> = report
             .levels
             .iter()
@@ -137,10 +146,13 @@ mod tests {
 
     #[test]
     fn without_a_history_nothing_is_said_of_it() {
-        let so_far = SoFar::default();
-        assert_eq!(so_far.levels(), None);
-        let report =
-            so_far.report("h", &so_far.decided(&[Level::Causal], Limit::Memory), Limit::Memory);
+        let partial_result = PartialResult::default();
+        assert_eq!(partial_result.levels(), None);
+        let report = partial_result.report(
+            "h",
+            &partial_result.decided(&[Level::Causal], Limit::Memory),
+            Limit::Memory,
+        );
         assert_eq!((report.history.transactions, &*report.format), (0, "not read"));
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What ends a run in its time, as `run.json` has it.
 #[derive(Serialize)]
-pub(super) struct Asked {
+pub(super) struct Goal {
     /// Transactions to commit, in each round.
     #[serde(skip_serializing_if = "Option::is_none")]
     transactions: Option<u32>,
@@ -18,12 +18,12 @@ pub(super) struct Asked {
     until_violation: bool,
 }
 
-impl Asked {
-    pub(super) fn of(arguments: &Arguments, parameters: Parameters) -> Asked {
+impl Goal {
+    pub(super) fn of(arguments: &Arguments, parameters: Parameters) -> Goal {
         let Arguments { duration, until_violation, .. } = *arguments;
         // A duration takes the place of a number, but for rounds, which have both.
         let is_counted = until_violation || duration.is_none();
-        Asked {
+        Goal {
             transactions: is_counted.then_some(parameters.transactions),
             seconds: duration.map(|duration| duration.as_secs_f64()),
             until_violation,

@@ -14,7 +14,7 @@
 //! more write, before all others. What nobody can have written has no writer in the part either:
 //! else it would deny the violation.
 
-use super::before::Before;
+use super::earlier_contents::EarlierContents;
 use super::{Known, Txn, TxnName, item_name};
 use crate::watch::hub::Hub;
 use isolde::online::{ALWAYS, Cell, ClientId, Content, EventKind, Interval};
@@ -34,7 +34,7 @@ pub(super) struct Outside<'a> {
     /// Transactions of which something is kept.
     pub(super) others: &'a BTreeMap<TxnName, Txn>,
     /// Events that are not kept.
-    pub(super) before: &'a Before,
+    pub(super) before: &'a EarlierContents,
     pub(super) initial: &'a HashMap<u32, Content>,
     /// Whether events are missing.
     pub(super) is_blind: bool,
@@ -62,7 +62,7 @@ struct Writer {
 }
 
 /// A history in the making.
-pub(super) struct Drawn<'a> {
+pub(super) struct Excerpt<'a> {
     builder: HistoryBuilder,
     hub: &'a Hub,
     known: Known,
@@ -74,11 +74,11 @@ pub(super) struct Drawn<'a> {
     copies: usize,
 }
 
-impl<'a> Drawn<'a> {
-    pub(super) fn new(hub: &'a Hub, known: Known, outside: Outside<'a>) -> Drawn<'a> {
+impl<'a> Excerpt<'a> {
+    pub(super) fn new(hub: &'a Hub, known: Known, outside: Outside<'a>) -> Excerpt<'a> {
         let builder = HistoryBuilder::new();
         let (untold, left_out) = (HashSet::new(), HashSet::new());
-        Drawn { builder, hub, known, outside, untold, left_out, copies: 0 }
+        Excerpt { builder, hub, known, outside, untold, left_out, copies: 0 }
     }
 
     /// The history of these transactions.

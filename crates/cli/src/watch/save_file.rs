@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// See the file's first line.
-pub(super) struct Saved {
+pub(super) struct SaveFile {
     path: PathBuf,
     open: Mutex<Open>,
     failure: OnceLock<String>,
@@ -26,9 +26,9 @@ struct Open {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsaved(pub(super) String);
 
-impl Saved {
+impl SaveFile {
     /// A new file; none if not even its head can be written.
-    pub(super) fn create(path: &Path) -> io::Result<Saved> {
+    pub(super) fn create(path: &Path) -> io::Result<SaveFile> {
         let mut file = File::options().write(true).create_new(true).open(path)?;
         let head = write::head();
         if let Err(error) = file.write_all(head.as_bytes()) {
@@ -36,7 +36,7 @@ impl Saved {
             return Err(error);
         }
         let open = Mutex::new(Open { file, length: head.len() as u64 });
-        Ok(Saved { path: path.to_owned(), open, failure: OnceLock::new() })
+        Ok(SaveFile { path: path.to_owned(), open, failure: OnceLock::new() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

@@ -5,8 +5,8 @@
 //! belong to one transaction, and [`HistoryBuilder::finish`] sorts them by session,
 //! transaction and program order, which every later stage relies on.
 
+use crate::database_order::settle_numbers;
 use crate::error::{ReadError, memory_size};
-use crate::given::settle_numbers;
 use crate::history::{
     self, ALWAYS, Columns, Event, History, Interval, KeyId, NEVER, OpId, OpKind, Outcome,
     PositionUnit, Remark, Session, SessionId, Time, Timestamps, TxnId, TxnTimes, VersionChain,
@@ -20,11 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod columns;
-mod told;
+mod contradictions;
 mod unlogged;
 pub(crate) use columns::set;
 use columns::{counting_sort, gather, offsets, pad, permute};
-pub use told::{CONTRADICTING_ORDERS, REPEATED_NUMBER};
+pub use contradictions::{CONTRADICTING_ORDERS, REPEATED_NUMBER};
 
 /// A transaction under construction. Its number is its order of appearance, not
 /// the [`TxnId`] it will have.
@@ -424,8 +424,8 @@ impl HistoryBuilder {
         columns.initial.reverse();
         let default = columns.initial_default.unwrap_or(Value::NIL);
         columns.initial.retain(|entry| entry.1 != default);
-        told::leave_out_contradicting_orders(columns, &self.chain_positions);
-        told::leave_out_repeated_numbers(columns);
+        contradictions::leave_out_contradicting_orders(columns, &self.chain_positions);
+        contradictions::leave_out_repeated_numbers(columns);
         Ok(History { columns: self.columns })
     }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What a terminal can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dress {
+pub struct TerminalStyle {
     /// Columns; lines are as long as they are if this is not known.
     pub width: Option<usize>,
     /// Whether to use colour.
@@ -25,9 +25,9 @@ const RED: &str = "31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
-impl Dress {
+impl TerminalStyle {
     /// The text for this terminal.
-    pub fn dress(self, text: &str) -> String {
+    pub fn apply(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + text.len() / 8);
         for line in text.split_inclusive('\n') {
             let ends = line.ends_with('\n');
@@ -167,12 +167,12 @@ gate: isolde check corpus/anomalies/write-skew.txt --level session-snapshot-isol
 
     #[test]
     fn text_stays_as_it_is_where_nothing_is_known_of_the_terminal() {
-        assert_eq!(Dress::default().dress(TEXT), TEXT);
+        assert_eq!(TerminalStyle::default().apply(TEXT), TEXT);
     }
 
     #[test]
     fn long_lines_are_wrapped_at_words_but_commands_are_not() {
-        let wrapped = Dress { width: Some(50), colour: false }.dress(TEXT);
+        let wrapped = TerminalStyle { width: Some(50), colour: false }.apply(TEXT);
         assert!(wrapped.contains(
             "\n    1. A comes before B: A read x = 0, which B\n       \
              replaced with x = 1 (h.txt:24, 25). [rw on\n       x]\n"
@@ -190,13 +190,13 @@ gate: isolde check corpus/anomalies/write-skew.txt --level session-snapshot-isol
     fn a_word_wider_than_the_terminal_stays_whole() {
         let word = "x".repeat(90);
         let text = format!("a {word} b\n");
-        let wrapped = Dress { width: Some(20), colour: false }.dress(&text);
+        let wrapped = TerminalStyle { width: Some(20), colour: false }.apply(&text);
         assert_eq!(wrapped, format!("a\n  {word}\n  b\n"));
     }
 
     #[test]
     fn colour_adds_nothing_but_colour() {
-        let coloured = Dress { width: None, colour: true }.dress(TEXT);
+        let coloured = TerminalStyle { width: None, colour: true }.apply(TEXT);
         assert!(coloured.contains("  serializable        \x1b[31mviolated\x1b[0m\x1b[2m  (repeat"));
         assert!(coloured.contains("  snapshot-isolation  \x1b[32msatisfied\x1b[0m\n"));
         assert!(

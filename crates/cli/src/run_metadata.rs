@@ -9,24 +9,24 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// What stands beside a history.
-pub(crate) struct Beside {
+pub(crate) struct RunMetadata {
     /// The file that places in it are cited by: the one inside of a run's folder or a bundle.
     pub(crate) source: String,
     /// What `isolde run` noted.
     run: Option<Value>,
 }
 
-impl Beside {
+impl RunMetadata {
     /// For a history that could be read: a file, the folder of a run, or a bundle.
-    pub(crate) fn of(path: &Path, memory_max: Option<usize>) -> Beside {
+    pub(crate) fn of(path: &Path, memory_max: Option<usize>) -> RunMetadata {
         if let Some(log) = log_of(path) {
             let run = read_json(&path.join(RUN_FILE)).ok();
-            return Beside { source: log.display().to_string(), run };
+            return RunMetadata { source: log.display().to_string(), run };
         }
         if let Some((source, run)) = subject::bundled_run(path, memory_max) {
-            return Beside { source, run };
+            return RunMetadata { source, run };
         }
-        Beside { source: input::name(path), run: run_of_log(path) }
+        RunMetadata { source: input::name(path), run: run_of_log(path) }
     }
 
     /// Says in a report that was made with `source` which file the user named, and what the

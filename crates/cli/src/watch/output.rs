@@ -17,7 +17,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5
 const STATUS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Says things, one at a time.
-pub(super) struct Voice {
+pub(super) struct Output {
     is_quiet: bool,
     is_terminal: bool,
     state: Mutex<State>,
@@ -54,9 +54,9 @@ impl Write for Emptied {
     }
 }
 
-impl Voice {
+impl Output {
     /// One that also writes events to a file, or to standard output for `-`.
-    pub(super) fn new(is_quiet: bool, events: Option<&Path>) -> Result<Voice, Failure> {
+    pub(super) fn new(is_quiet: bool, events: Option<&Path>) -> Result<Output, Failure> {
         let are_results = events == Some(Path::new("-"));
         let events: Option<Box<dyn Write + Send>> = match events {
             None => None,
@@ -72,7 +72,7 @@ impl Voice {
         let state =
             State { drawn: 0, next: now + PAUSES[0], next_status: now, events, are_results };
         let is_terminal = io::stderr().is_terminal();
-        Ok(Voice { is_quiet, is_terminal, state: Mutex::new(state) })
+        Ok(Output { is_quiet, is_terminal, state: Mutex::new(state) })
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
