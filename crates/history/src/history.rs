@@ -6,7 +6,7 @@
 //! array of 32-bit ids; nothing is chased through pointers. A [`History`] is
 //! made by a [`HistoryBuilder`](crate::HistoryBuilder) and never changes.
 
-pub use crate::given::{GivenOrders, VersionChain};
+pub use crate::database_order::{GivenOrders, VersionChain};
 pub use crate::operation::{KeyId, Op, OpId, OpKind, Outcome, SessionId, TxnId};
 use crate::predicate::Predicate;
 use crate::snapshot::SnapshotColumns;

@@ -1,8 +1,8 @@
 //! A history of parts that share neither keys nor sessions is what its parts are.
 
 use crate::support::{Random, history};
-use isolde::{Check, Level, Limits, Options, Stage, Strategies, StrategyName};
 use isolde_certificate::verify;
+use isolde_checker::{Check, Level, Limits, Options, Stage, Strategies, StrategyName};
 use isolde_history::Index;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};

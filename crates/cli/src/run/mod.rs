@@ -4,13 +4,13 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
-mod asked;
 mod bank;
 pub(crate) mod faults;
+mod goal;
 mod live;
 mod outcome;
 mod record;
-pub(crate) mod strongest;
+pub(crate) mod strongest_levels;
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
