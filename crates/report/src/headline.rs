@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn what_holds_is_named_by_its_strongest_level() {
         check("A: w(x,1)\nB: r(x,1)", "session serializable holds");
-        check("A @1..2: w(x,1)\nB @3..4: r(x,1)", "strict serializable holds");
+        check("A @1..2: w(x,1) w(y,1)\nB @3..4: r(x,1)", "strict serializable holds");
+        check("A @1..2: w(x,1)\nB @3..4: r(x,1)", "linearizable holds");
         check("A: w(x,1) aborted", "nothing committed, so nothing was tested");
     }
 }
