@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     /// status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
-    /// Tell where the time went
+    /// List every level, those that follow from others too, and tell where the time went
     #[arg(long, short)]
     verbose: bool,
     /// Print the verdicts alone
@@ -430,7 +430,13 @@ fn rendered(
 }
 
 fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
-    let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
+    // Who names levels wants to hear about each.
+    let is_every = arguments.verbose || !arguments.levels.is_empty();
+    let detail = match arguments.quiet {
+        true => Detail::Verdicts,
+        false if is_every => Detail::Every,
+        false => Detail::Full,
+    };
     let asked = asked(arguments);
     let gate = arguments.levels.is_empty().then(|| gate(report, file, &asked)).flatten();
     let text = to_text(report, detail, gate.as_deref());

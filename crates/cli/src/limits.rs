@@ -21,6 +21,7 @@ const EXPLAINING_PARTS: u32 = 8;
 /// Time that a check may use, and its resources.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct Arguments {
     /// End after this long, such as 30s, 5m or 500ms, with what is known by then: what is not
     /// decided is `unknown`. `none` is no limit [default: 5m where levels are decided]
@@ -311,13 +312,14 @@ impl Patience {
 /// Memory and threads that a command may use.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct Resources {
     /// Use no more memory than this, such as 4G or 500M, beside the program [default: what
     /// is available]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
-    #[arg(long, value_name = "NUMBER", value_parser = parse_threads)]
+    #[arg(long, hide_short_help = true, value_name = "NUMBER", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
 }
 

@@ -9,6 +9,7 @@ mod drawing;
 mod elle_directory;
 mod escape;
 mod github;
+mod headline;
 mod json;
 mod junit;
 mod lattice;
@@ -36,6 +37,7 @@ mod window;
 pub use database_evidence::{ConflictReport, FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
+pub use headline::headline;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
@@ -185,6 +187,9 @@ pub struct LevelReport {
     /// made the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_given: Option<&'static str>,
+    /// Whether the verdict follows from that on another level, and nothing else is to be said.
+    #[serde(skip)]
+    pub follows: bool,
     /// Time spent on this level alone.
     pub seconds: f64,
 }
@@ -412,6 +417,8 @@ impl LevelReport {
         };
         LevelReport {
             level: level.name(),
+            follows: settled_by.is_some()
+                || matches!(verdict, Verdict::Satisfied(isolde::Satisfied::Implied(_))),
             settled_by,
             verdict: verdict.name(),
             anomalies: Vec::new(),
@@ -463,6 +470,7 @@ fn note_left_out(report: &mut LevelReport, left_out: &[LeftOut]) {
     }
     let known = report.reason.iter().map(String::as_str);
     let reasons: Vec<&str> = known.chain(left_out.iter().map(|it| it.reason)).collect();
+    report.follows = false;
     report.reason = Some(reasons.join("; "));
 }
 

@@ -10,6 +10,7 @@ use crate::exit::{Failure, Status};
 use crate::job::Job;
 use crate::output::OutputFormat;
 use crate::partial_result::PartialResult;
+use crate::reports::{Form, Wanted};
 use crate::{decision, input, limits};
 use isolde::{Check, Level, Limit, Options, Verdict, applicable_levels};
 use isolde_harness::{
@@ -77,8 +78,9 @@ pub(super) struct Outcome {
     undecided: Vec<&'static str>,
     /// The whole report, as `isolde check` has it.
     report: Report,
+    /// The same of the levels that decide, which is what other forms than JSON and the page have.
     #[serde(skip)]
-    explained: String,
+    pub(super) gated: Report,
 }
 
 /// What a database told beside its answers.
@@ -176,8 +178,9 @@ impl Run<'_> {
 
     /// Whether anybody is shown more than the levels that decide.
     fn tells_all_levels(&self) -> bool {
-        let Arguments { quiet, format, report, .. } = self.arguments;
-        !quiet || *format == OutputFormat::Json || report.is_some()
+        let Arguments { quiet, format, reports, .. } = self.arguments;
+        let shows_all = |wanted: &Wanted| matches!(wanted.form, Form::Page);
+        !quiet || *format == OutputFormat::Json || reports.iter().any(shows_all)
     }
 }
 
@@ -206,7 +209,7 @@ struct Judged {
     report: Report,
     gate: Vec<Gate>,
     undecided: Vec<&'static str>,
-    explained: String,
+    gated: Report,
     bank: Option<Total>,
 }
 
@@ -247,8 +250,7 @@ impl Judged {
             gated.take_without_given(&report);
         }
         note_documented(&gate, &mut report);
-        let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, undecided, explained, bank })
+        Ok(Judged { report, gate, undecided, gated, bank })
     }
 
     /// What is known when a limit is reached, whatever the check is at.
@@ -265,13 +267,8 @@ impl Judged {
         };
         let ((report, all), (gated, gate)) = (of(levels), of(&question.levels));
         let gate = gate.iter().map(|(level, verdict, _)| Gate::alone(*level, verdict)).collect();
-        Judged {
-            report,
-            gate,
-            undecided: strongest_levels::undecided(levels, &all),
-            explained: to_text(&gated, Detail::Full, None),
-            bank: None,
-        }
+        let undecided = strongest_levels::undecided(levels, &all);
+        Judged { report, gate, undecided, gated, bank: None }
     }
 }
 
@@ -331,7 +328,7 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, mut gate, undecided, explained, bank } =
+        let Judged { report, mut gate, undecided, gated, bank } =
             run.judged(&recorded, parameters, is_last)?;
         let counts = counts(&recorded, &report);
         // A run that committed nothing satisfies whatever needs no times, but has tested nothing.
@@ -372,7 +369,7 @@ impl Outcome {
             strongest: report.strongest.clone(),
             undecided,
             report,
-            explained,
+            gated,
             history: recorded.history.display().to_string(),
         })
     }
@@ -443,7 +440,8 @@ impl Outcome {
             // Nothing has no times either, for one: what kept it from being decided is plain.
             let is_tested = self.committed > 0 && self.gate.iter().any(is_wrong);
             if is_tested || !self.refuted().is_empty() {
-                writeln!(out, "{}", self.explained).expect("a string grows");
+                let explained = to_text(&self.gated, Detail::Every, None);
+                writeln!(out, "{explained}").expect("a string grows");
             }
         }
         let alone = self.caution();
