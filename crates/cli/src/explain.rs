@@ -72,7 +72,7 @@ fn given_up(arguments: &Arguments, reached: Limit, so_far: &SoFar) -> Option<(St
 fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
     let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
     let sources = sources(&arguments.without);
-    if !sources.given {
+    if !sources.database_order {
         history = history.without_version_orders();
     }
     let mut levels = arguments.levels.clone();

@@ -237,7 +237,7 @@ impl Report {
         });
         let mut levels: Vec<LevelReport> = levels.collect();
         let left_out = given::left_out(history);
-        if options.sources.given {
+        if options.sources.database_order {
             for level in &mut levels {
                 note_left_out(level, &left_out);
             }
