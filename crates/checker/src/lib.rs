@@ -34,11 +34,12 @@ pub use anomaly::{
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
 pub use database_claims::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
-pub use evidence::{Cycle, Edge, INITIAL, Reason};
+pub use evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 pub use explain::{
     COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
     explain, shrink,
 };
+pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{Limits, Stage, Work};
 pub use strategy::{Strategies, StrategyName};

@@ -37,7 +37,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Verdict 
     let reads = facts.index.several().len();
     match search(rule, facts, effort) {
         Tried::Satisfied(order, _) => Verdict::Satisfied(Satisfied::Order(order)),
-        Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told())),
+        Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told(facts.history))),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
         Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
     }
@@ -101,14 +101,14 @@ impl Violations {
 
     /// As one anomaly. A single one shows the violation whatever was chosen; several do
     /// together, as far as they are cycles.
-    fn told(self) -> Vec<Anomaly> {
+    fn told(self, history: &History) -> Vec<Anomaly> {
         if self.count == 1 {
             return self.kept;
         }
         let kind = self.kept[0].kind;
         let is_of_a_kind = self.kept.iter().all(|it| it.kind == kind);
         let cycle = |anomaly: Anomaly| match anomaly.evidence {
-            Evidence::Cycle(cycle) => Some(naming::plain(cycle)),
+            Evidence::Cycle(cycle) => Some(naming::plain(history, cycle)),
             _ => None,
         };
         let cycles: Vec<Cycle> = self.kept.into_iter().filter_map(cycle).collect();

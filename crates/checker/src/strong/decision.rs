@@ -28,7 +28,7 @@ use crate::strategy::StrategyName;
 use crate::unknown::{Limit, Obstacle, Unknown, VersionsKnown};
 use crate::verdict::{Attempt, Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_certificate::Derivation;
+use isolde_certificate::{Derivation, Rule};
 use isolde_history::{History, TxnId};
 use std::sync::Arc;
 
@@ -377,7 +377,7 @@ impl<'a> Decision<'a> {
     fn give_up(&mut self, proof: &Derivation) -> bool {
         let mut found = false;
         for step in &proof.steps {
-            if step.rule == isolde_certificate::Rule::Session {
+            if step.rule == Rule::Session {
                 self.given_up.insert(self.model.begin(step.to.txn()));
                 found = true;
             }

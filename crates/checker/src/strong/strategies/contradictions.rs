@@ -14,10 +14,11 @@ use super::super::proof::ProofBuilder;
 use super::super::versions::Divergence;
 use super::{GivenUp, Strategy};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge};
 use crate::naming;
 use crate::strategy::StrategyName;
 use crate::verdict::{Attempt, Violated};
+use isolde_certificate::Rule;
 use isolde_history::History;
 
 pub(super) const CONTRADICTIONS: Strategy = Strategy {
@@ -47,13 +48,8 @@ fn diverged(decision: &Decision<'_>, divergence: Divergence) -> Violated {
     let (one, other) = (versions.reader(first), versions.reader(second));
     let edge = |before, after, read| {
         let it = versions.index.read(read);
-        let reason = Reason::AntiDependency {
-            read: it.op,
-            key: it.key,
-            because: Vec::new(),
-            conflict: None,
-        };
-        Edge { before, after, reason }
+        let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
+        Edge::by(rule, before, after)
     };
     let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
     let premises = Premises { graph, clocks: None };
