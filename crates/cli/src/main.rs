@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. The exit
 //! status is the answer: see [`exit`].
 
+mod advise;
 mod archive;
 mod beside;
 mod bundle;
@@ -26,6 +27,8 @@ mod lint;
 mod matrix;
 mod output;
 mod progress;
+mod proxy;
+mod recorded;
 mod recover;
 mod report;
 mod reports;
@@ -71,6 +74,10 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Verify a database while it runs: one that is driven, or one of which others send traces
     Watch(Box<watch::Arguments>),
+    /// Pass an application's connections on to its database, record them, and check them
+    Proxy(Box<proxy::Arguments>),
+    /// Tell what is wrong with a recording, by the statements of its application
+    Advise(advise::Arguments),
     /// Tell which anomalies each isolation setting of a database prevents
     Matrix(matrix::Arguments),
     /// Ask a database for the order of versions of a history that was recorded before
@@ -110,6 +117,8 @@ isolde tells which isolation levels a database really gave its clients.
 
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde watch                        drive it and verify it while it runs
+  isolde proxy URL --record DIR       record an application as it is, and check it
+  isolde advise DIR                   which of its statements go wrong together
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
   isolde clean URL                    remove what killed runs have left in a database
@@ -155,6 +164,8 @@ fn main() -> ExitCode {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Proxy(arguments)) => proxy::run(&arguments),
+        Some(Command::Advise(arguments)) => advise::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
         Some(Command::Clean(arguments)) => clean::run(&arguments),
         Some(Command::Watch(arguments)) => watch::run(&arguments),

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The file of a run's folder that tells about it.
 pub(crate) const RUN_FILE: &str = "run.json";
+/// The file of a recording's folder that tells what the proxy did not see.
+pub(crate) const PROXY_FILE: &str = "proxy.json";
 /// The file of a run's folder with what was recorded.
 pub(crate) const HISTORY_FILE: &str = "history.log";
 /// The first file of a bundle, by which it is known.

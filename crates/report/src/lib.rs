@@ -24,6 +24,7 @@ mod reasons;
 mod replay;
 mod runs_page;
 pub mod scenario;
+pub mod statements;
 pub mod stats;
 mod stats_text;
 mod svg;

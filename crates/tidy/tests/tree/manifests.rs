@@ -44,10 +44,19 @@ const ALLOWED: &[Allowed] = &[
         // What a condition finds is compared with what databases find.
         in_tests: &["isolde-history"],
     },
+    // Whoever passes an application's requests on decides nothing about them.
+    Allowed { package: "isolde-proxy", dependencies: &["isolde-history"], in_tests: &[] },
+    Allowed {
+        package: "isolde-cluster",
+        dependencies: &["isolde-history", "isolde"],
+        // Histories of any size whose levels are known.
+        in_tests: &["isolde-harness"],
+    },
     Allowed {
         package: "isolde-cli",
         dependencies: &[
             "isolde-history",
+            "isolde-proxy",
             "isolde-certificate",
             "isolde",
             "isolde-report",
