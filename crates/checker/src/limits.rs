@@ -173,19 +173,6 @@ pub enum Stage {
         /// Pairs of versions whose order does not follow.
         open: u64,
     },
-    /// What is left falls apart, and is decided part by part.
-    Components(ComponentCounts),
     /// Finding the shortest explanation.
     Explain,
-}
-
-/// Parts of an undecided history that can be decided one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ComponentCounts {
-    /// How many parts there are.
-    pub parts: u64,
-    /// Events in all of them.
-    pub events: u64,
-    /// Events in the largest.
-    pub largest: u64,
 }

@@ -355,7 +355,7 @@ fn checked(
     let names = (metadata.source.as_str(), format.name);
     let mut report = Report::new(&history, &index, names, &findings);
     metadata.note(file, &mut report);
-    let given = shows && options.sources.given && history.has_evidence();
+    let given = shows && options.sources.database_order && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
     let status = tested(status, &report, arguments);
     if given && arguments.engine != Engine::Reference {

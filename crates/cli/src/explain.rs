@@ -76,7 +76,7 @@ fn given_up(
 fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
     let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
     let sources = sources(&arguments.without);
-    if !sources.given {
+    if !sources.database_order {
         history = history.without_version_orders();
     }
     let mut levels = arguments.levels.clone();

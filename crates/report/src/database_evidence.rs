@@ -20,7 +20,7 @@ pub(crate) fn evidence(history: &History, index: &Index, options: Options) -> Ve
     let chains = &history.orders().versions;
     let chains: Vec<&VersionChain> =
         chains.iter().filter(|it| names_a_write(history, index, it)).collect();
-    if !chains.is_empty() && options.sources.given {
+    if !chains.is_empty() && options.sources.database_order {
         let mut keys: Vec<KeyId> = chains.iter().map(|chain| chain.key).collect();
         keys.sort_unstable();
         keys.dedup();

@@ -20,7 +20,7 @@ pub(crate) fn notes(history: &History, options: Options) -> Vec<NoteReport> {
             example: None,
         });
     }
-    if !options.sources.given {
+    if !options.sources.database_order {
         notes.push(NoteReport {
             name: "without-given",
             meaning: "what the database told about its execution was left out: a level that is \

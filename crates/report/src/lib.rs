@@ -244,7 +244,7 @@ impl Report {
         });
         let mut levels: Vec<LevelReport> = levels.collect();
         let left_out = database_evidence::left_out(history);
-        if options.sources.given {
+        if options.sources.database_order {
             for level in &mut levels {
                 note_left_out(level, &left_out);
             }

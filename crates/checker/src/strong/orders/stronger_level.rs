@@ -9,14 +9,14 @@
 //! longer, and write skews, of which there may be one in every hundred transactions, are
 //! nothing to it.
 
-use super::Options;
-use super::decision::Decision;
-use super::model::Model;
-use super::repeated::Repeated;
-use super::versions::Versions;
 use crate::evidence::EdgeKind;
 use crate::level::Level;
 use crate::limits::Limits;
+use crate::strong::Options;
+use crate::strong::decision::Decision;
+use crate::strong::model::Model;
+use crate::strong::repeated::Repeated;
+use crate::strong::versions::Versions;
 use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::Node;
@@ -27,7 +27,7 @@ const ASKED: [(Level, usize); 2] = [(Level::SnapshotIsolation, 64), (Level::Seri
 
 /// The order of commits of such an order, if there is one near at hand. Each level is asked for
 /// at most so many.
-pub(super) fn order(
+pub(in crate::strong) fn order(
     versions: &Versions<'_>,
     repeated: &[Repeated],
     (options, limits): (Options, &Limits<'_>),

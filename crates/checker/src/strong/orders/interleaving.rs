@@ -65,7 +65,7 @@ pub(crate) enum Interleaved {
 
 /// Looks for an order; `None` where more is known of a history than reads and writes of values.
 /// It keeps real time if clocks are known to be at most so far apart.
-pub(super) fn order(
+pub(in crate::strong) fn order(
     (history, index): (&History, &Index),
     real_time: Option<Time>,
     limits: &Limits<'_>,

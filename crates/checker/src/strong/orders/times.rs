@@ -7,12 +7,12 @@
 //! this gets wrong are then told apart by edges of their own, a few times over. What
 //! still does not fit is left to the solver.
 
-use super::graph::Graph;
-use super::model::{Event, Events, Model, Node};
-use super::reads_by_slot::SomeReads;
-use super::saturate::positions;
-use super::versions::{Slot, Versions};
 use super::witness::{Pair, Witness, suspects};
+use crate::strong::graph::Graph;
+use crate::strong::model::{Event, Events, Model, Node};
+use crate::strong::reads_by_slot::SomeReads;
+use crate::strong::saturate::positions;
+use crate::strong::versions::{Slot, Versions};
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, KeyId, NEVER, ReadId, Time};
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ const REPAIRS_MAX: usize = 8;
 const EVENTS_PER_WRONG_PAIR: usize = 16;
 
 /// See the module's documentation.
-pub(super) struct Timed<'a> {
+pub(in crate::strong) struct OrderOfTimes<'a> {
     graph: &'a Graph,
     versions: &'a Versions<'a>,
     clock_drift: Time,
@@ -32,15 +32,19 @@ pub(super) struct Timed<'a> {
     repairs: HashMap<Node, Vec<Node>>,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> OrderOfTimes<'a> {
     /// `graph` has all known edges but real time, and where something is open, but those of
     /// initial reads.
-    pub(super) fn new(graph: &'a Graph, versions: &'a Versions<'a>, clock_drift: Time) -> Self {
-        Timed { graph, versions, clock_drift, repairs: HashMap::new() }
+    pub(in crate::strong) fn new(
+        graph: &'a Graph,
+        versions: &'a Versions<'a>,
+        clock_drift: Time,
+    ) -> Self {
+        OrderOfTimes { graph, versions, clock_drift, repairs: HashMap::new() }
     }
 
     /// An order that explains every read and agrees with real time, if one is found.
-    pub(super) fn order(mut self) -> Option<Vec<Node>> {
+    pub(in crate::strong) fn order(mut self) -> Option<Vec<Node>> {
         let is_open = self.versions.open_keys().next().is_some();
         let clocks = Latest::new(self.graph.model, self.versions, self.clock_drift);
         let mut repaired: HashSet<Pair> = HashSet::new();
@@ -140,12 +144,12 @@ impl<'a> Timed<'a> {
         for &from in self.repairs.values().flatten() {
             followers[from as usize] += 1;
         }
-        let mut taking = Taking::new(clocks, nodes);
+        let mut frontier = Frontier::new(clocks, nodes);
         for node in (0..nodes as Node).filter(|&node| followers[node as usize] == 0) {
-            taking.offer(node);
+            frontier.offer(node);
         }
         let mut order: Vec<Node> = Vec::with_capacity(nodes);
-        while let Some(node) = taking.take() {
+        while let Some(node) = frontier.take() {
             order.push(node);
             // A session's next events lie before this one.
             let soon = [4, 16, 64].map(|steps| node.saturating_sub(steps));
@@ -155,7 +159,7 @@ impl<'a> Timed<'a> {
                 let left = &mut followers[from as usize];
                 *left -= 1;
                 if *left == 0 {
-                    taking.offer(from);
+                    frontier.offer(from);
                 }
             }
         }
@@ -261,7 +265,7 @@ impl<'a> Latest<'a> {
 }
 
 /// Which event may be taken next, from the last to the first.
-struct Taking<'a> {
+struct Frontier<'a> {
     clocks: &'a Latest<'a>,
     taken: Vec<bool>,
     /// Events that may be taken, by the time they would like.
@@ -273,9 +277,9 @@ struct Taking<'a> {
     left: [usize; 2],
 }
 
-impl<'a> Taking<'a> {
+impl<'a> Frontier<'a> {
     fn new(clocks: &'a Latest<'a>, nodes: usize) -> Self {
-        Taking {
+        Frontier {
             clocks,
             taken: vec![false; nodes],
             open: BinaryHeap::new(),

@@ -3,28 +3,28 @@
 //! Nodes are taken from the end, as in [`Graph::sorted`]. Where likely edges form a
 //! cycle, the node that breaks the fewest of them is taken.
 
-use super::graph::Graph;
-use super::model::Node;
-use super::sources::Sources;
+use crate::strong::graph::Graph;
+use crate::strong::model::Node;
+use crate::strong::sources::Sources;
 use isolde_history::{History, TxnId};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// Edges that every order contains, and edges that orders contain if they can. The
 /// latter may have more nodes.
-pub(super) struct Guess<'a> {
-    pub(super) certain: &'a Graph,
-    pub(super) likely: &'a Graph,
-    pub(super) history: &'a History,
-    pub(super) sources: Sources,
+pub(in crate::strong) struct Guess<'a> {
+    pub(in crate::strong) certain: &'a Graph,
+    pub(in crate::strong) likely: &'a Graph,
+    pub(in crate::strong) history: &'a History,
+    pub(in crate::strong) sources: Sources,
 }
 
 impl Guess<'_> {
     /// The nodes that both graphs have in such an order, or those that lie on or
     /// between cycles of what is certain.
-    pub(super) fn sorted(&self) -> Result<Vec<Node>, Vec<Node>> {
+    pub(in crate::strong) fn sorted(&self) -> Result<Vec<Node>, Vec<Node>> {
         let nodes = self.certain.node_count();
-        let mut taking = Taking {
+        let mut frontier = Frontier {
             certain: self.certain.followers(),
             likely: self.likely.followers(),
             taken: vec![false; self.likely.node_count()],
@@ -33,31 +33,31 @@ impl Guess<'_> {
             timed: self.is_timed(),
             came: 0,
         };
-        taking.certain.resize(self.likely.node_count(), 0);
+        frontier.certain.resize(self.likely.node_count(), 0);
         for node in 0..self.likely.node_count() as Node {
-            taking.wait(node, self.rank(node));
+            frontier.wait(node, self.rank(node));
         }
         let mut order = Vec::with_capacity(nodes);
-        while let Some(node) = taking.next() {
+        while let Some(node) = frontier.next() {
             if (node as usize) < nodes {
                 order.push(node);
                 for from in self.certain.before(node) {
-                    taking.certain[from as usize] -= 1;
-                    taking.wait(from, self.rank(from));
+                    frontier.certain[from as usize] -= 1;
+                    frontier.wait(from, self.rank(from));
                 }
             }
             for from in self.likely.before(node) {
                 // Who was taken already has left this edge broken.
-                if taking.taken[from as usize] {
+                if frontier.taken[from as usize] {
                     continue;
                 }
-                taking.waiting.remove(&taking.place(from, self.rank(from)));
-                taking.likely[from as usize] -= 1;
-                taking.wait(from, self.rank(from));
+                frontier.waiting.remove(&frontier.place(from, self.rank(from)));
+                frontier.likely[from as usize] -= 1;
+                frontier.wait(from, self.rank(from));
             }
         }
         if order.len() < nodes {
-            let stuck = (0..nodes as Node).filter(|&node| taking.certain[node as usize] > 0);
+            let stuck = (0..nodes as Node).filter(|&node| frontier.certain[node as usize] > 0);
             return Err(stuck.collect());
         }
         order.reverse();
@@ -85,7 +85,7 @@ impl Guess<'_> {
     }
 }
 
-struct Taking {
+struct Frontier {
     /// Per node, edges to nodes that were not taken yet.
     certain: Vec<u32>,
     likely: Vec<u32>,
@@ -100,7 +100,7 @@ struct Taking {
     came: i64,
 }
 
-impl Taking {
+impl Frontier {
     fn place(&self, node: Node, rank: i64) -> (u32, Reverse<i64>, Node) {
         (self.likely[node as usize], Reverse(rank), node)
     }
@@ -119,7 +119,8 @@ impl Taking {
     }
 
     fn next(&mut self) -> Option<Node> {
-        let waiting = |taking: &mut Taking| taking.waiting.pop_first().map(|(_, _, node)| node);
+        let waiting =
+            |frontier: &mut Frontier| frontier.waiting.pop_first().map(|(_, _, node)| node);
         let node = self.ready.pop().map(|(_, node)| node).or_else(|| waiting(self))?;
         self.taken[node as usize] = true;
         Some(node)

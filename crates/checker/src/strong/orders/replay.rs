@@ -11,10 +11,10 @@
 //! What is found is an order for all levels of this kind, also for those that ask for less than
 //! real time and sessions. Where none is found nothing is said: the pipeline knows more.
 
-use super::Options;
-use super::model::Event;
-use super::sources::Sources;
 use crate::limits::{Limits, Stage};
+use crate::strong::Options;
+use crate::strong::model::Event;
+use crate::strong::sources::Sources;
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{ALWAYS, History, Index, KeyId, NEVER, Origin, Time, TxnId, prefetch};
 use std::ops::Range;
@@ -35,7 +35,7 @@ const NOBODY: TxnId = TxnId(u32::MAX);
 
 /// An order of all counted transactions that explains every read and agrees with sessions and
 /// real time, if one is near at hand.
-pub(super) fn order(
+pub(in crate::strong) fn order(
     (history, index): (&History, &Index),
     options: Options,
     limits: &Limits<'_>,
@@ -457,7 +457,12 @@ mod tests {
             order((&history, &index), options, &Limits::NONE).is_some()
         };
         let all = Sources::ALL;
-        assert!(found(Sources { read_modify_write: false, lists: false, given: false, ..all }));
+        assert!(found(Sources {
+            read_modify_write: false,
+            lists: false,
+            database_order: false,
+            ..all
+        }));
         assert!(!found(Sources { session: false, ..all }));
         assert!(!found(Sources { real_time: false, ..all }));
     }

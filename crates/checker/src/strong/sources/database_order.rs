@@ -2,7 +2,7 @@
 //! [Emme, King Cobra].
 //!
 //! A serialization order of all transactions is no source of edges: it is tried as it is,
-//! before anything is searched [Enne], by the files under `given`.
+//! before anything is searched [Enne], by the strategy `database-order`.
 
 use isolde_history::{VersionEvidence, VersionStep};
 

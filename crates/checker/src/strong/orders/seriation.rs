@@ -11,10 +11,10 @@
 //!
 //! Linear in reads, for each round of averaging.
 
-use super::graph::Graph;
-use super::model::{Events, Node};
-use super::sources::Sources;
-use super::versions::{INITIAL_SLOT, Slot, Versions};
+use crate::strong::graph::Graph;
+use crate::strong::model::{Events, Node};
+use crate::strong::sources::Sources;
+use crate::strong::versions::{INITIAL_SLOT, Slot, Versions};
 use isolde_history::{History, TxnId};
 
 /// Rounds of averaging, and looks at neighbours in all of them together.
@@ -28,14 +28,17 @@ const TXNS_PER_SESSION: usize = 2;
 const TXNS_MIN: usize = 256;
 
 /// Whether an order along sessions would tell little of a history.
-pub(super) fn is_wanted(history: &History, sources: Sources) -> bool {
+pub(in crate::strong) fn is_wanted(history: &History, sources: Sources) -> bool {
     let is_short = history.session_count() * TXNS_PER_SESSION > history.txn_count();
     history.txn_count() >= TXNS_MIN && (is_short || !sources.session)
 }
 
 /// An order of all events that agrees with all edges and is near such a line, or the nodes that
 /// no order fits.
-pub(super) fn order(graph: &Graph, versions: &Versions<'_>) -> Result<Vec<Node>, Vec<Node>> {
+pub(in crate::strong) fn order(
+    graph: &Graph,
+    versions: &Versions<'_>,
+) -> Result<Vec<Node>, Vec<Node>> {
     let mut line = Line::new(versions).places();
     let (forward, missed) = along(graph, versions, &line)?;
     for place in &mut line {
@@ -63,7 +66,7 @@ fn along(
         ranks[model.commit(txn) as usize] = 2 * rank + 1;
     }
     let order = graph.sorted_by(|node| ranks[node as usize])?;
-    let positions = super::saturate::positions(&order);
+    let positions = crate::strong::saturate::positions(&order);
     Ok((order, missed(versions, |txn| positions[model.commit(txn) as usize])))
 }
 

@@ -5,25 +5,25 @@
 //! every reader begins before the version it saw is replaced. Settled keys are right
 //! in every order that agrees with the known edges.
 
-use super::graph::Graph;
-use super::model::{Events, Model, Node, Writers};
 use super::seriation;
-use super::sources::Sources;
-use super::versions::{INITIAL_SLOT, NO_SLOT, Slot, Versions};
+use crate::strong::graph::Graph;
+use crate::strong::model::{Events, Model, Node, Writers};
+use crate::strong::sources::Sources;
+use crate::strong::versions::{INITIAL_SLOT, NO_SLOT, Slot, Versions};
 use isolde_history::{History, KeyId, ReadId, TxnId};
 
 /// Two versions of a key whose order has to be decided; `first` comes first in the
 /// order that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Pair {
-    pub(super) first: Slot,
-    pub(super) second: Slot,
+pub(in crate::strong) struct Pair {
+    pub(in crate::strong) first: Slot,
+    pub(in crate::strong) second: Slot,
 }
 
 impl Pair {
     /// Calls `add` with every edge that follows if the first version comes first: its
     /// writer precedes the other, and so does who read it, which is given.
-    pub(super) fn each_edge(
+    pub(in crate::strong) fn each_edge(
         self,
         model: &Model,
         versions: &Versions<'_>,
@@ -45,20 +45,20 @@ impl Pair {
 const BETWEEN_MAX: usize = 8;
 
 /// Finds what an order of events does not explain.
-pub(super) struct Witness<'a> {
-    pub(super) model: &'static Model,
-    pub(super) versions: &'a Versions<'a>,
+pub(in crate::strong) struct Witness<'a> {
+    pub(in crate::strong) model: &'static Model,
+    pub(in crate::strong) versions: &'a Versions<'a>,
     /// Versions of the key in question, reused.
     sorted: Vec<Slot>,
 }
 
 impl<'a> Witness<'a> {
-    pub(super) fn new(model: &'static Model, versions: &'a Versions<'a>) -> Self {
+    pub(in crate::strong) fn new(model: &'static Model, versions: &'a Versions<'a>) -> Self {
         Witness { model, versions, sorted: Vec::new() }
     }
 
     /// Adds the pairs of one key that contradict the positions, given the reads of its versions.
-    pub(super) fn check<R: Iterator<Item = ReadId>>(
+    pub(in crate::strong) fn check<R: Iterator<Item = ReadId>>(
         &mut self,
         key: KeyId,
         positions: &[u32],
@@ -92,24 +92,20 @@ impl<'a> Witness<'a> {
 
 /// What an order of events may get wrong.
 #[derive(Default)]
-pub(super) struct Suspects {
+pub(in crate::strong) struct Suspects {
     /// The last two versions of a key, if a read saw the older one or their writers overlap:
     /// most of what an order gets wrong.
-    pub(super) pairs: Vec<(KeyId, Pair)>,
+    pub(in crate::strong) pairs: Vec<(KeyId, Pair)>,
     /// Keys with a read of a still older version, in the order of their ids: what is wrong
     /// about them has to be looked for.
-    pub(super) keys: Vec<KeyId>,
+    pub(in crate::strong) keys: Vec<KeyId>,
     /// Reads of initial versions that begin after another one was installed.
-    pub(super) initial_reads: Vec<ReadId>,
+    pub(in crate::strong) initial_reads: Vec<ReadId>,
 }
 
 impl Suspects {
-    pub(super) fn is_empty(&self) -> bool {
-        self.pairs.is_empty() && self.keys.is_empty() && self.initial_reads.is_empty()
-    }
-
     /// All keys with versions in the wrong order, in the order of their ids.
-    pub(super) fn wrong_keys(self) -> Vec<KeyId> {
+    pub(in crate::strong) fn wrong_keys(self) -> Vec<KeyId> {
         let mut keys = self.keys;
         keys.extend(self.pairs.iter().map(|it| it.0));
         keys.sort_unstable();
@@ -123,7 +119,7 @@ impl Suspects {
 /// At hand are the last versions of all keys, and what neighbours in time did lies together,
 /// so that caches help however long the history is. Looking at one key after the other
 /// touches all of the history for each.
-pub(super) fn suspects(
+pub(in crate::strong) fn suspects(
     model: &Model,
     versions: &Versions<'_>,
     order: &[Node],
@@ -219,7 +215,7 @@ impl Replay<'_> {
 /// database gave [Enne], or else the times of the events; without either, one in which
 /// all sessions advance evenly, or one by who read from whom where sessions are too short to
 /// tell anything.
-pub(super) fn guess(
+pub(in crate::strong) fn guess(
     graph: &Graph,
     versions: &Versions<'_>,
     sources: Sources,
