@@ -18,7 +18,7 @@
 //! wrong turns are taken by those that fit anywhere. After that only an order that is found tells
 //! anything.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, Stage};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use isolde_history::{
     ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Outcome, Time, TxnId, Value,
@@ -74,6 +74,7 @@ pub(super) fn order(
         return None;
     }
     let problem = Problem::of(history, index, real_time)?;
+    (limits.observe)(Stage::Interleave);
     let kept_max = KEPT_MAX.min(KEPT_WORDS_MAX / problem.words().max(1));
     let mut work = WORK_MAX;
     let mut kept = KEPT_FIRST;
