@@ -244,6 +244,9 @@ impl Check<'_> {
             Satisfied::Definition => (self.way(level, &Some))
                 .or_else(|| self.tried(level))
                 .ok_or_else(|| "it was decided by trying all orders".into()),
+            Satisfied::Interpretation => (self.way(level, &Some))
+                .or_else(|| self.tried(level))
+                .ok_or_else(|| "it holds in one of the ways to take what is open".into()),
         }
     }
 
