@@ -1,6 +1,6 @@
 //! Repeated values in histories that are too long for trying all choices of writers.
 
-use isolde::{Check, Level, Limits, Satisfied, Stage, Verdict};
+use isolde_checker::{Check, Level, Limits, Satisfied, Stage, Verdict};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;

@@ -3,19 +3,20 @@
 //! Without `--level` it is a report and not a gate: it exits 0 once every level is
 //! decided. With levels it passes only if all of them hold.
 
-use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output;
+use crate::partial_result::PartialResult;
 use crate::reports::{self, Form, Rendered, Wanted};
-use crate::so_far::SoFar;
-use crate::{input, limits, say};
+use crate::run_metadata::RunMetadata;
+use crate::without::{Source, Without, sources, sources_of, strategies_of};
+use crate::{input, limits, say, suggestion};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Limit, Options, Satisfied, Sources, Unknown, Verdict, Violated,
-    applicable_levels, decided_levels,
+    Check, Level, Limit, Options, Satisfied, Unknown, Verdict, Violated, applicable_levels,
+    decided_levels,
 };
 use isolde_certificate::Certificate;
 use isolde_history::format::Format;
@@ -59,11 +60,12 @@ pub(crate) struct Arguments {
     /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
     clock_drift: Option<Duration>,
-    /// Do without this source of order; may be given several times. Lists and given orders are
-    /// part of what levels mean: without them another question is answered. Levels that session
-    /// order or real time are part of are then violated or unknown
-    #[arg(long, value_enum, value_name = "SOURCE")]
-    without: Vec<Source>,
+    /// Do without this source of order or this strategy; may be given several times. Lists and
+    /// given orders are part of what levels mean: without them another question is answered.
+    /// Levels that session order or real time are part of are then violated or unknown. Without a
+    /// strategy verdicts stay the same, or become unknown
+    #[arg(long, value_enum, value_name = "NAME")]
+    without: Vec<Without>,
     /// Fail also if something that the database told about itself is refuted: its serialization
     /// order, its timestamps, or two things that contradict each other
     #[arg(long)]
@@ -72,7 +74,7 @@ pub(crate) struct Arguments {
     /// status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
-    /// Tell where the time went
+    /// List every level, those that follow from others too, and tell where the time went
     #[arg(long, short)]
     verbose: bool,
     /// Print the verdicts alone
@@ -92,15 +94,6 @@ enum Engine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
-    ReadModifyWrite,
-    Lists,
-    Given,
-    Session,
-    RealTime,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum UnknownAs {
     Pass,
     Fail,
@@ -109,7 +102,7 @@ enum UnknownAs {
 pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
     Level::parse(name).ok_or_else(|| {
         let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
-        format!("expected a level, found `{name}`; levels are {}", names.join(", "))
+        suggestion::expected("a level", name, &names)
     })
 }
 
@@ -123,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         refuse_certificate(arguments)?;
     }
     if arguments.engine == Engine::Reference
-        && arguments.without.iter().any(|source| *source != Source::Given)
+        && arguments.without.iter().any(|it| *it != Without::Source(Source::Given))
     {
         let message = "the definitions use all there is: expected --engine reference without \
                        --without, or with --without given alone";
@@ -222,7 +215,8 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
         let message = format!("--certificate needs the fast engine: {engine} proves nothing");
         return Err(Failure::Usage(message));
     }
-    let changes_levels = |source: &Source| matches!(source, Source::Lists | Source::Given);
+    let changes_levels =
+        |it: &Without| matches!(it, Without::Source(Source::Lists | Source::Given));
     if arguments.without.iter().any(changes_levels) {
         let message = "--certificate proves what levels mean by themselves: expected it without \
                        --without lists or given";
@@ -243,7 +237,7 @@ fn one(
     let job = Arc::new(Job::new(clock, &arguments.limits.resources, tells));
     let (path, options) = (file.to_owned(), arguments.clone());
     let result = job.within(move |job| checked(&path, &options, job));
-    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.so_far))
+    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.partial_result))
 }
 
 /// The result where something did not end within the limits: what is known by then.
@@ -251,17 +245,20 @@ fn given_up(
     file: &Path,
     arguments: &Arguments,
     reached: Limit,
-    so_far: &SoFar,
+    partial_result: &PartialResult,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     if let Some(failure) = limits::while_reading(reached, file, &arguments.limits.resources) {
         return Err(failure);
     }
-    let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
-    let decided = so_far.decided(&levels, reached);
-    if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
+    let levels =
+        partial_result.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
+    let decided = partial_result.decided(&levels, reached);
+    if let Some(path) =
+        arguments.certificate.as_ref().filter(|_| partial_result.certificate.give_up())
+    {
         say(&format!("isolde: {}: no certificate was written: {reached}", path.display()));
     }
-    let report = so_far.report(&input::name(file), &decided, reached);
+    let report = partial_result.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
@@ -283,21 +280,10 @@ pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
     Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
 }
 
-/// All sources of order but these.
-pub(crate) fn sources(without: &[Source]) -> Sources {
-    let uses = |source| !without.contains(&source);
-    Sources {
-        read_modify_write: uses(Source::ReadModifyWrite),
-        lists: uses(Source::Lists),
-        given: uses(Source::Given),
-        session: uses(Source::Session),
-        real_time: uses(Source::RealTime),
-    }
-}
-
 fn options(arguments: &Arguments) -> Options {
     Options {
-        sources: sources(&arguments.without),
+        sources: sources(&sources_of(&arguments.without)),
+        without: strategies_of(&arguments.without),
         clock_drift: options_with(arguments.clock_drift).clock_drift,
         engine: match arguments.engine {
             #[cfg(feature = "cadical")]
@@ -316,7 +302,7 @@ fn with_evidence(
     job: &Job,
 ) -> Result<(History, &'static Format), Failure> {
     let (history, format) = input::read(file, &arguments.input, job.memory_max)?;
-    let is_wanted = !arguments.without.contains(&Source::Given);
+    let is_wanted = !arguments.without.contains(&Without::Source(Source::Given));
     Ok((if is_wanted { history } else { history.without_version_orders() }, format))
 }
 
@@ -332,7 +318,7 @@ fn checked(
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let (name, beside) = (input::name(file), Beside::of(file, job.memory_max));
+    let (name, metadata) = (input::name(file), RunMetadata::of(file, job.memory_max));
     if arguments.verbose {
         tell_sizes(&name, [start, read_at, indexed_at], (&history, &index));
     }
@@ -353,7 +339,7 @@ fn checked(
             job.clock.use_the_rest();
             let certificate = certified(&mut check, &levels);
             let write = |out: &mut dyn Write| isolde_certificate::write(&certificate, out);
-            job.so_far.certificate.write(|| output::write_whole(path, write))?;
+            job.partial_result.certificate.write(|| output::write_whole(path, write))?;
         }
         Ok::<_, Failure>((decided, check.found().to_vec()))
     });
@@ -366,9 +352,9 @@ fn checked(
     job.clock.use_the_rest();
     let findings =
         Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };
-    let names = (beside.source.as_str(), format.name);
+    let names = (metadata.source.as_str(), format.name);
     let mut report = Report::new(&history, &index, names, &findings);
-    beside.note(file, &mut report);
+    metadata.note(file, &mut report);
     let given = shows && options.sources.given && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
     let status = tested(status, &report, arguments);
@@ -444,7 +430,13 @@ fn rendered(
 }
 
 fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
-    let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
+    // Who names levels wants to hear about each.
+    let is_every = arguments.verbose || !arguments.levels.is_empty();
+    let detail = match arguments.quiet {
+        true => Detail::Verdicts,
+        false if is_every => Detail::Every,
+        false => Detail::Full,
+    };
     let asked = asked(arguments);
     let gate = arguments.levels.is_empty().then(|| gate(report, file, &asked)).flatten();
     let text = to_text(report, detail, gate.as_deref());
@@ -480,7 +472,7 @@ fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
 
 /// The same for a file. One that begins like an option is named by its folder; a dash alone is
 /// standard input.
-fn file_for_a_shell(file: &Path) -> String {
+pub(crate) fn file_for_a_shell(file: &Path) -> String {
     let name = file.display().to_string();
     let is_like_option = name.len() > 1 && name.starts_with('-');
     for_a_shell(&if is_like_option { format!("./{name}") } else { name })

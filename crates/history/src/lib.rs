@@ -10,10 +10,11 @@ pub mod trace;
 
 mod builder;
 mod condition_sql;
+mod database_order;
 mod error;
-mod given;
 mod history;
 mod index;
+mod interpretation;
 mod lists;
 mod operation;
 mod part;
@@ -22,16 +23,16 @@ mod prefetch;
 mod selection;
 mod snapshot;
 mod source;
-mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
+mod transcript;
 mod tree;
 mod value;
 mod without;
 
 pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
+pub use database_order::Named;
 pub use error::{Place, ReadError, excerpt, memory_size};
-pub use given::Named;
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,
     PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,
@@ -47,5 +48,6 @@ pub use prefetch::prefetch;
 pub use selection::Selection;
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use transcript::{Content, Transcript, Txn};
 pub use tree::Tree;
 pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -105,7 +105,7 @@ pub(super) fn decide<L: CommitLevel>(
     (limits.observe)(Stage::Infer);
     let mut versions = Versions::new(history, index, model, options.sources);
     if !versions.find_conditions(model, limits.stop) {
-        return (limit(acyclic::Stop::Asked, limits), Vec::new());
+        return (Verdict::Unknown(Unknown::Limit(limits.reached())), Vec::new());
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
@@ -187,7 +187,7 @@ impl<'a> Commits<'a> {
         {
             let effort = Effort::of(self.options.conflicts_max);
             let solved = self.solve_asking(&order, effort, asking);
-            return solved.unwrap_or_else(|stop| limit(stop, self.limits));
+            return solved.unwrap_or_else(|stop| self.stopped(stop));
         }
         match depth {
             Depth::Search => self.search::<L>(order),
@@ -226,7 +226,7 @@ impl<'a> Commits<'a> {
         }
         let effort = Effort::of(self.options.conflicts_max);
         let solved = self.solve::<L>(&better.unwrap_or(order), effort);
-        solved.unwrap_or_else(|stop| limit(stop, self.limits))
+        solved.unwrap_or_else(|stop| self.stopped(stop))
     }
 
     /// An order near one of a stronger level, if there is one; or a verdict, if a short search
@@ -239,7 +239,7 @@ impl<'a> Commits<'a> {
         match self.solve::<L>(order, Effort::of(Some(most.min(CONFLICTS_FIRST)))) {
             Ok(verdict) => return Err(verdict),
             Err(acyclic::Stop::Conflicts | acyclic::Stop::Work) => {}
-            Err(stop) => return Err(limit(stop, self.limits)),
+            Err(stop) => return Err(self.stopped(stop)),
         }
         (self.limits.observe)(Stage::Witness);
         Ok(self.nearly_stronger(usize::MAX))
@@ -361,7 +361,7 @@ impl<'a> Commits<'a> {
                 let proof = asked
                     .is_provable(&refutation)
                     .then(|| self.prover().of_search(&refutation, &asked));
-                violated(anomaly, proof)
+                Verdict::Violated(violated(anomaly, proof))
             }
             Solved::Stopped(stop) => return Err(stop),
         })
@@ -370,7 +370,8 @@ impl<'a> Commits<'a> {
     fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {
         (self.limits.observe)(Stage::Explain);
         let steps = short_cycle(&self.graph, &Core::new(&self.graph, stuck));
-        violated(L::anomaly(self, &steps), Some(self.prover().of_cycle(&steps)))
+        let proof = self.prover().of_cycle(&steps);
+        Verdict::Violated(violated(L::anomaly(self, &steps), Some(proof)))
     }
 
     pub(super) fn premises(&self) -> Premises<'_> {
@@ -385,14 +386,18 @@ impl<'a> Commits<'a> {
         ProofBuilder::new(self.model, self.versions, self.premises())
     }
 
+    fn stopped(&self, stop: acyclic::Stop) -> Verdict {
+        Verdict::Unknown(Unknown::Limit(limit(stop, self.limits)))
+    }
+
     /// A verdict if a limit is reached.
     fn halt(&self) -> Option<Verdict> {
         if self.limits.is_over() {
-            return Some(limit(acyclic::Stop::Asked, self.limits));
+            return Some(self.stopped(acyclic::Stop::Asked));
         }
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let most = self.limits.working_bytes_max?;
-        (used > most).then(|| limit(acyclic::Stop::Memory, self.limits))
+        (used > most).then(|| self.stopped(acyclic::Stop::Memory))
     }
 }
 

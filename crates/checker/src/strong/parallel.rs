@@ -91,7 +91,10 @@ impl CommitLevel for Parallel {
         };
         let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(violated(naming::of_event_cycle(versions.history, MODEL.level, cycle), Some(proof)))
+        Some(Verdict::Violated(violated(
+            naming::of_event_cycle(versions.history, MODEL.level, cycle),
+            Some(proof),
+        )))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -104,7 +107,7 @@ impl CommitLevel for Parallel {
         steps.extend_from_slice(path);
         let cycle = commits.explainer().cycle(&steps);
         let anomaly = naming::of_event_cycle(commits.versions.history, MODEL.level, cycle);
-        violated(anomaly, Some(commits.prover().of_cycle(&steps)))
+        Verdict::Violated(violated(anomaly, Some(commits.prover().of_cycle(&steps))))
     }
 
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {

@@ -97,7 +97,8 @@ impl CommitLevel for UpdateAtomic {
         let first = Edge::by(Rule::InitialFirst, INITIAL, other);
         let cycle = Cycle { edges: vec![first, Edge::by(rule, other, INITIAL)] };
         let proof = commits.prover().of_missed_first(read, path);
-        violated(anomaly::of_cycle(commits.versions.history, cycle, kind), Some(proof))
+        let anomaly = anomaly::of_cycle(commits.versions.history, cycle, kind);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {

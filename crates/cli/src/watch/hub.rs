@@ -7,7 +7,7 @@
 //! Invariant: a client leaves events before it raises the bound, and the watch looks at the
 //! bound before it takes events. So what the watch has not seen was sent after the bound it saw.
 
-use super::story::clean;
+use super::narrative::clean;
 use crate::heap;
 use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
 use std::collections::{HashMap, VecDeque};

@@ -3,12 +3,12 @@
 //! A message that cannot be read ends its connection with an answer that says what was
 //! expected: a stream with a gap would accuse the database of what the gap hides. A connection
 //! is not read while too much waits, so that a flood waits with its sender. One that does not say
-//! soon what it wants is ended; `door.rs` says who has to go where too many come.
+//! soon what it wants is ended; `admission.rs` says who has to go where too many come.
 
-use super::door::{Close, Door, Origin, Place};
+use super::admission::{Admission, Close, Origin, Place};
 use super::hub::Hub;
 use super::resume::{Clients, Parking};
-use super::saved::{Saved, Unsaved};
+use super::save_file::{SaveFile, Unsaved};
 use super::stream::Stream;
 use super::threads;
 use crate::exit::Failure;
@@ -56,14 +56,14 @@ pub(super) fn parse_address(text: &str) -> Result<ListenAddress, String> {
     })
 }
 
-/// The open door.
+/// Where traces come in.
 pub(super) struct Listener {
     socket: Socket,
     hub: Arc<Hub>,
     token: Option<String>,
-    saved: Option<Arc<Saved>>,
+    saved: Option<Arc<SaveFile>>,
     parking: Arc<Parking>,
-    door: Arc<Door>,
+    admission: Arc<Admission>,
 }
 
 enum Socket {
@@ -93,12 +93,12 @@ struct Caller {
 }
 
 impl Listener {
-    /// Opens the door, and tells where it is.
+    /// Opens it, and tells where it is.
     pub(super) fn bind(
         address: &ListenAddress,
         hub: &Arc<Hub>,
         token: Option<String>,
-        saved: Option<Arc<Saved>>,
+        saved: Option<Arc<SaveFile>>,
     ) -> Result<(Listener, String), Failure> {
         let failed = |error: io::Error| {
             let place = match address {
@@ -124,7 +124,14 @@ impl Listener {
         };
         let hub = Arc::clone(hub);
         Ok((
-            Listener { socket, hub, token, saved, parking: Arc::default(), door: Arc::default() },
+            Listener {
+                socket,
+                hub,
+                token,
+                saved,
+                parking: Arc::default(),
+                admission: Arc::default(),
+            },
             place,
         ))
     }
@@ -190,7 +197,7 @@ impl Listener {
                     std::thread::sleep(LOOK / 5);
                     continue;
                 };
-                let (place, is_any_closed) = self.door.knock(origin, close);
+                let (place, is_any_closed) = self.admission.knock(origin, close);
                 if is_any_closed {
                     self.hub.refused.fetch_add(1, Ordering::Relaxed);
                 }

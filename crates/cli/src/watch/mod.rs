@@ -3,44 +3,44 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `door.rs`, `stream.rs`, `resume.rs`, `saved.rs` | takes traces of others |
+//! | `listen.rs`, `admission.rs`, `stream.rs`, `resume.rs`, `save_file.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
-//! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
+//! | `complete.rs`, `barrier.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
 //! | `threads.rs` | threads that the system may refuse |
 //! | `clocks.rs` | clocks that are further apart than was promised |
-//! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
-//! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
+//! | `window`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
+//! | `narrative.rs`, `status.rs`, `output.rs`, `page.rs` | what is told, and how |
 
+mod admission;
+mod barrier;
 mod clocks;
 mod complete;
-mod door;
-mod fence;
 mod file;
 mod hub;
 mod listen;
 mod monitor;
+mod narrative;
 mod opinion;
+mod output;
 mod page;
 mod profile;
 mod resume;
-mod saved;
+mod save_file;
 mod status;
-mod story;
 mod stream;
 mod tap;
 mod target;
 mod threads;
-mod voice;
 mod window;
 
-use crate::beside::{self, Driven};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::{self, faults};
+use crate::run_metadata::{self, Driven};
 use crate::subject::RUN_FILE;
-use crate::{limits, say, workload};
+use crate::{address, limits, say, suggestion, workload};
 use hub::Hub;
 use isolde::Level;
 use isolde::online::{
@@ -50,15 +50,15 @@ use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::{Workload, clean_up_after, remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
+use output::Output;
 use profile::NamedProfile;
-use saved::Saved;
+use save_file::SaveFile;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tap::Tap;
-use voice::Voice;
 use window::Known;
 
 /// Options of `isolde watch`.
@@ -156,14 +156,14 @@ enum Initial {
 }
 
 /// Between two instants at which no session is in a transaction.
-const FENCE_EVERY: Duration = Duration::from_secs(1);
+const BARRIER_EVERY: Duration = Duration::from_secs(1);
 
 fn parse_complete(name: &str) -> Result<Level, String> {
     let levels = [EXACT_LEVELS, IMPLIED_LEVELS].concat();
     let known = Level::parse(name).filter(|level| levels.contains(level));
     known.ok_or_else(|| {
         let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("a level that can be verified completely", name, &names)
     })
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         arguments,
         hub: Arc::new(Hub::new(arguments.resources.memory_max())),
         interruption: Interruption::of("watch")?,
-        voice: Arc::new(Voice::new(arguments.quiet, arguments.events.as_deref())?),
+        output: Arc::new(Output::new(arguments.quiet, arguments.events.as_deref())?),
         status: Arc::default(),
     };
     if let Some(address) = &arguments.listen {
@@ -243,7 +243,7 @@ struct Watch<'a> {
     arguments: &'a Arguments,
     hub: Arc<Hub>,
     interruption: Interruption,
-    voice: Arc<Voice>,
+    output: Arc<Output>,
     status: Arc<Mutex<status::Status>>,
 }
 
@@ -302,7 +302,7 @@ impl Watch<'_> {
         let setting = Arc::new(Setting {
             hub: Arc::clone(&self.hub),
             status: Arc::clone(&self.status),
-            voice: Arc::clone(&self.voice),
+            output: Arc::clone(&self.output),
             folder: self.folder(),
             told_max: self.arguments.explain,
             deviations: profile.deviations.clone(),
@@ -331,19 +331,19 @@ impl Watch<'_> {
         monitor: Monitor,
         feed: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let door = self.arguments.http.map(page::Door::open).transpose()?;
-        if let Some(door) = &door {
-            say(&format!("isolde: watch: live page at http://{}/", door.address));
-            if !door.address.ip().is_loopback() {
+        let page = self.arguments.http.map(page::LivePage::open).transpose()?;
+        if let Some(page) = &page {
+            say(&format!("isolde: watch: live page at http://{}/", page.address));
+            if !page.address.ip().is_loopback() {
                 say("isolde: watch: other machines can see this page, there is no password");
             }
         }
         let (are_sources_done, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let fed = std::thread::scope(|scope| {
             let watching = threads::start(scope, "watch", || monitor.run(&are_sources_done))?;
-            let page = match &door {
-                Some(door) => {
-                    threads::start(scope, "page", || door.run(&self.status, &is_over)).map(drop)
+            let page = match &page {
+                Some(page) => {
+                    threads::start(scope, "page", || page.run(&self.status, &is_over)).map(drop)
                 }
                 None => Ok(()),
             };
@@ -357,7 +357,7 @@ impl Watch<'_> {
             fed
         });
         let status = self.status.lock().expect("nobody else is there any more");
-        self.voice.end(&status)?;
+        self.output.end(&status)?;
         fed
     }
 
@@ -381,7 +381,7 @@ impl Watch<'_> {
     /// Drives a database and watches it.
     fn target(&self, target: &str) -> Result<Status, Failure> {
         let arguments = self.arguments;
-        let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
+        let address = address::of(target).map_err(|message| usage(&message))?;
         let preset = arguments.workload.preset_or(DEFAULT_PRESET);
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)
@@ -406,12 +406,12 @@ impl Watch<'_> {
         };
         arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let fence: Arc<fence::Fence> = Arc::default();
+        let barrier: Arc<barrier::Barrier> = Arc::default();
         let tap = Arc::new(Tap {
             hub: Arc::clone(&self.hub),
             is_over,
-            fence: Arc::clone(&fence),
-            voice: Arc::clone(&self.voice),
+            barrier: Arc::clone(&barrier),
+            output: Arc::clone(&self.output),
         });
         let log = Arc::new(target::log(arguments.log.as_deref(), Arc::clone(&tap))?);
         target::prepare(database.as_mut(), &workload)?;
@@ -430,7 +430,7 @@ impl Watch<'_> {
             faults: arguments.faults.plan(parameters.seed),
             duration: arguments.duration,
             is_counted: arguments.workload.is_counted(),
-            fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
+            barrier: arguments.complete.map(|_| (barrier.as_ref(), BARRIER_EVERY)),
             stop: &self.interruption.stop,
         };
         let fed = self.while_fed(monitor, || {
@@ -456,7 +456,7 @@ impl Watch<'_> {
         let saved = match &self.arguments.save {
             None => None,
             Some(path) => Some(Arc::new(
-                Saved::create(path)
+                SaveFile::create(path)
                     .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
             )),
         };
@@ -506,8 +506,8 @@ impl Watch<'_> {
             return Ok(profile);
         }
         let recorded = |path: &PathBuf| {
-            let Driven { target, isolation } = beside::driven(path)?;
-            let address = isolde_drivers::address(&target).ok()?;
+            let Driven { target, isolation } = run_metadata::driven(path)?;
+            let address = address::of(&target).ok()?;
             Some((path.with_file_name(RUN_FILE), address.scheme, isolation))
         };
         // A history is watched alone.

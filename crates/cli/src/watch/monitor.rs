@@ -3,11 +3,11 @@
 use super::clocks::Clocks;
 use super::complete::{ViolatedRound, cannot_start, complete};
 use super::hub::{Hub, KEEPER, State};
+use super::narrative::Narrative;
 use super::opinion::opinion;
+use super::output::Output;
 use super::status::{COMPLETE_CHECKER, Kind, Mark, STORIES_MAX, Status, Told, memory};
-use super::story::Story;
 use super::threads;
-use super::voice::Voice;
 use super::window::{Around, Known, Window};
 use isolde::Level;
 use isolde::online::{
@@ -51,7 +51,7 @@ pub(super) enum Clock {
 pub(super) struct Setting {
     pub(super) hub: Arc<Hub>,
     pub(super) status: Arc<Mutex<Status>>,
-    pub(super) voice: Arc<Voice>,
+    pub(super) output: Arc<Output>,
     /// Where windows are saved; created for the first.
     pub(super) folder: PathBuf,
     /// Violations that are told in full, and so many documented deviations.
@@ -184,7 +184,7 @@ impl Monitor {
         std::thread::scope(|scope| {
             if let Err(error) = threads::start(scope, "judge", || judge(&setting, receiver)) {
                 let text = format!("no history around a violation is saved: {error}");
-                setting.voice.note("judge", &text);
+                setting.output.note("judge", &text);
                 self.parts = None;
             }
             let completing = self.completing.and_then(|completing| {
@@ -241,12 +241,12 @@ impl Monitor {
         self.told_next = now + STATUS_PAUSE;
         self.find();
         self.count(now);
-        self.setting.voice.tell(&self.setting.status());
+        self.setting.output.tell(&self.setting.status());
     }
 
     /// Takes what there is, and has it verified: how many events.
     fn round(&mut self, is_last: bool) -> usize {
-        // Before any inbox is looked at: a client that is not among them comes later.
+        // EarlierContents any inbox is looked at: a client that is not among them comes later.
         let now = match &self.clock {
             Clock::Read(now) => Some(now()),
             Clock::Elsewhere { .. } | Clock::Recorded { .. } => None,
@@ -300,7 +300,7 @@ impl Monitor {
             }
         };
         let name = self.setting.hub.name(client);
-        self.setting.voice.note("lost", &format!("{name} {text}"));
+        self.setting.output.note("lost", &format!("{name} {text}"));
     }
 
     /// Until when a client that connects now can have nothing to tell: so much before the
@@ -328,7 +328,7 @@ impl Monitor {
                 status.stalled.remove(place);
             }
             drop(status);
-            self.setting.voice.note("returned", &format!("{name} is back"));
+            self.setting.output.note("returned", &format!("{name} is back"));
         }
         // After those that are back: one that had stalled is not back if it ended like this.
         for client in std::mem::take(&mut self.broken) {
@@ -337,13 +337,13 @@ impl Monitor {
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
             let name = self.setting.hub.name(client);
-            self.setting.voice.note("stalled", &format!("{name} has stalled, the others go on"));
+            self.setting.output.note("stalled", &format!("{name} has stalled, the others go on"));
             self.setting.status().stalled.push(name);
         }
         for complaint in self.setting.hub.take_complaints() {
             self.complaints += 1;
             if self.complaints <= COMPLAINTS_TOLD_MAX {
-                self.setting.voice.note("unreadable", &format!("a stream was ended: {complaint}"));
+                self.setting.output.note("unreadable", &format!("a stream was ended: {complaint}"));
             }
         }
         if self.origin.is_none() {
@@ -389,7 +389,7 @@ impl Monitor {
                 self.verifier.set_aside(inbox.id);
                 let name = self.setting.hub.name(inbox.id);
                 let text = format!("{name} holds up the others and is left behind");
-                self.setting.voice.note("stalled", &text);
+                self.setting.output.note("stalled", &text);
                 self.setting.status().stalled.push(name);
             }
         }
@@ -422,7 +422,7 @@ impl Monitor {
             return;
         }
         let txns = history.txn_count();
-        let story = Story {
+        let story = Narrative {
             name: level.name(),
             mechanism: COMPLETE_CHECKER,
             summary: format!("round {round}, of {txns} transactions, violates it ({anomaly})"),
@@ -432,11 +432,11 @@ impl Monitor {
         self.hand_over(Part { mark, around: Around { history, plain: None } });
     }
 
-    fn tell(&mut self, mark: Mark, story: Story) {
+    fn tell(&mut self, mark: Mark, story: Narrative) {
         let text = story.to_text(mark);
         let told = Told::new(mark, self.started.elapsed().as_secs_f64(), story);
         // A closed pipe does not end a watch.
-        let _ = self.setting.voice.violation(&told, &text);
+        let _ = self.setting.output.violation(&told, &text);
         let mut status = self.setting.status();
         if status.stories.len() < STORIES_MAX {
             status.stories.push(told);
@@ -473,7 +473,7 @@ impl Monitor {
         if mark.number > setting.told_max {
             return;
         }
-        let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        let mut story = Narrative::of(finding, &setting.hub, self.origin.unwrap_or(0));
         if let Some(known) = documented {
             story
                 .reasons
@@ -490,7 +490,7 @@ impl Monitor {
             Ok(around) => self.hand_over(Part { mark, around }),
             Err(error) => {
                 let text = format!("the history around it cannot be saved: {error}");
-                let _ = setting.voice.more(mark, "window", &text);
+                let _ = setting.output.more(mark, "window", &text);
             }
         }
     }
@@ -502,7 +502,7 @@ impl Monitor {
             Ok(()) => {}
             Err(TrySendError::Full(part) | TrySendError::Disconnected(part)) => {
                 let text = "the history around it was not saved, others are being judged";
-                let _ = self.setting.voice.more(part.mark, "window", text);
+                let _ = self.setting.output.more(part.mark, "window", text);
             }
         }
     }
@@ -555,7 +555,7 @@ impl Monitor {
         if hub.is_memory_short() && !std::mem::replace(&mut self.is_memory_short, true) {
             let text = "the memory is full: rows that were not seen before are not looked at, \
                         and clients are held back sooner";
-            self.setting.voice.note("memory", text);
+            self.setting.output.note("memory", text);
         }
     }
 }
@@ -570,12 +570,12 @@ fn judge(setting: &Setting, parts: Receiver<Part>) {
             Ok(path) => format!("the history around it is in {}", path.display()),
             Err(error) => format!("the history around it cannot be saved: {error}"),
         };
-        let _ = setting.voice.more(mark, "window", &text);
+        let _ = setting.output.more(mark, "window", &text);
         let text = match &pool {
             Ok(pool) => pool.install(|| opinion(&around)).to_text(),
             Err(error) => format!("no second opinion: {error}"),
         };
-        let _ = setting.voice.more(mark, "opinion", &text);
+        let _ = setting.output.more(mark, "opinion", &text);
         let mut status = setting.status();
         if let Some(told) = status.stories.iter_mut().find(|told| told.mark() == mark) {
             told.saved = saved.ok().map(|path| path.display().to_string());

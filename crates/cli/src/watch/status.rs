@@ -1,6 +1,6 @@
 //! How a watch is going, as data, and the same as text, JSON and metrics.
 
-use super::story::Story;
+use super::narrative::Narrative;
 use isolde::online::{Counters, Dependencies, Time};
 use serde::Serialize;
 use serde_json::json;
@@ -109,8 +109,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(mark: Mark, at: f64, story: Story) -> Told {
-        let Story { name, mechanism, summary, reasons } = story;
+    pub(super) fn new(mark: Mark, at: f64, story: Narrative) -> Told {
+        let Narrative { name, mechanism, summary, reasons } = story;
         let Mark { kind, number } = mark;
         Told { kind, number, at, name, mechanism, summary, reasons, saved: None, opinion: None }
     }

@@ -2,7 +2,7 @@
 
 use super::hub::{Hub, Producer, State};
 use super::resume::{Clients, Parking, Taken};
-use super::saved::{Saved, Unsaved};
+use super::save_file::{SaveFile, Unsaved};
 use isolde::online::{
     ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
 };
@@ -18,7 +18,7 @@ const CLIENTS_MAX: usize = 1 << 16;
 pub(super) struct Stream {
     hub: Arc<Hub>,
     token: Option<String>,
-    saved: Option<Arc<Saved>>,
+    saved: Option<Arc<SaveFile>>,
     numbers: HashMap<String, u32>,
     clients: Vec<StreamClient>,
     /// Where clients wait for another connection, and by which identity.
@@ -52,7 +52,11 @@ pub(super) struct StreamClient {
 }
 
 impl Stream {
-    pub(super) fn new(hub: &Arc<Hub>, token: Option<String>, saved: Option<Arc<Saved>>) -> Stream {
+    pub(super) fn new(
+        hub: &Arc<Hub>,
+        token: Option<String>,
+        saved: Option<Arc<SaveFile>>,
+    ) -> Stream {
         Stream {
             hub: Arc::clone(hub),
             token,
