@@ -153,6 +153,12 @@ pub enum Stage {
         /// Keys whose order is open.
         open_keys: u64,
     },
+    /// Putting all sessions in one order, where values repeat.
+    Interleave,
+    /// Trying who wrote what was read, where values repeat.
+    Choose,
+    /// Trying all orders of what was done to some keys.
+    Enumerate,
     /// Deciding what the guess gets wrong.
     Solve,
     /// The solver ended.

@@ -105,8 +105,10 @@ impl Job {
         self.progress.decided(level, verdict);
         if self.tells && status_line::is_there() && !matches!(verdict, Verdict::Unknown(_)) {
             let known = self.partial_result.known();
-            // What follows from what was told before is no news.
-            if implied(level, known.iter().map(|(level, verdict, _)| (*level, verdict))).is_none() {
+            let is_told = known.iter().any(|it| it.0 == level && it.1.name() == verdict.name());
+            let follows = || implied(level, known.iter().map(|it| (it.0, &it.1))).is_some();
+            // What was told before, or follows from it, is no news.
+            if !is_told && !follows() {
                 let after = self.clock.elapsed().as_secs_f64();
                 status_line::find(format!("{level}: {}, after {after:.1} s", verdict.name()));
             }

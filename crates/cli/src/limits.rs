@@ -75,6 +75,8 @@ pub(crate) struct Clock {
     start: Instant,
     /// When all of it has to be over.
     last: Option<Instant>,
+    /// How long it may take, as it was asked for.
+    budget: Option<Duration>,
     /// In nanoseconds since the start, like the next; the largest number is never.
     deadline: AtomicU64,
     turn_ends: AtomicU64,
@@ -88,11 +90,17 @@ impl Clock {
         let never = || AtomicU64::new(u64::MAX);
         let is_memory = AtomicBool::new(false);
         let (deadline, turn_ends, interrupted) = (never(), never(), Arc::default());
-        let clock = Clock { start, last, deadline, turn_ends, is_memory, interrupted };
+        let budget = last.map(|last| last.saturating_duration_since(start));
+        let clock = Clock { start, last, budget, deadline, turn_ends, is_memory, interrupted };
         if let Some(last) = last {
             clock.ends_at(last);
         }
         clock
+    }
+
+    /// The same, where somebody asked for less.
+    pub(crate) fn asked_for(self, budget: Option<Duration>) -> Clock {
+        Clock { budget, ..self }
     }
 
     /// The same, and a signal ends it.
@@ -261,7 +269,7 @@ pub(crate) fn within_and<T: Send + 'static>(
         say(&format!("isolde: cannot start a thread: {error}"));
         Limit::Threads
     })?;
-    status_line::begin(clock.last.map(|last| last.saturating_duration_since(clock.start)));
+    status_line::begin(clock.budget);
     let mut patience = Patience::default();
     let result = loop {
         match receiver.recv_timeout(LOOK) {

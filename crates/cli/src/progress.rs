@@ -67,6 +67,9 @@ impl Progress {
             }
             Stage::Infer => "infer",
             Stage::Witness => "witness",
+            Stage::Interleave => "interleave",
+            Stage::Choose => "choose",
+            Stage::Enumerate => "enumerate",
             Stage::Solve => "solve",
             Stage::Saturate => "saturate",
             Stage::Explain => "explain",

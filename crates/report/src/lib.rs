@@ -405,6 +405,9 @@ impl LevelReport {
             Verdict::Satisfied(isolde::Satisfied::Definition) => {
                 Some("all orders were tried".into())
             }
+            Verdict::Satisfied(isolde::Satisfied::Interpretation) => {
+                Some("in one of the ways to take what the history leaves open".into())
+            }
             Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => None,
             Verdict::Violated(violated) => {
                 violated.settled_by.map(|weaker| format!("{} is violated", weaker.name()))

@@ -12,6 +12,7 @@ use crate::check::interpretations::Interpretations;
 use crate::choices;
 use crate::evidence::{Cycle, Edge, INITIAL};
 use crate::level::Level;
+use crate::limits::Stage;
 use crate::strong::{self, COMMIT_LEVELS, Sources};
 use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
@@ -112,6 +113,7 @@ impl Check<'_> {
         if self.options.sources != Sources::ALL {
             return false;
         }
+        (self.limits().observe)(Stage::Enumerate);
         let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
         self.all_orders(&verifier, level, &Violated::by(Vec::new())).is_some()
     }
@@ -242,6 +244,9 @@ impl Check<'_> {
             Satisfied::Definition => (self.way(level, &Some))
                 .or_else(|| self.tried(level))
                 .ok_or_else(|| "it was decided by trying all orders".into()),
+            Satisfied::Interpretation => (self.way(level, &Some))
+                .or_else(|| self.tried(level))
+                .ok_or_else(|| "it holds in one of the ways to take what is open".into()),
         }
     }
 

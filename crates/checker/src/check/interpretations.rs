@@ -230,7 +230,7 @@ impl<'a> Interpretations<'a> {
 fn in_any_way(level: Level, satisfied: Satisfied) -> Satisfied {
     match satisfied {
         shown @ (Satisfied::Order(_) | Satisfied::Events(_)) if certify::has_events(level) => shown,
-        _ => Satisfied::Definition,
+        _ => Satisfied::Interpretation,
     }
 }
 

@@ -388,7 +388,7 @@ impl Watch<'_> {
             .map_err(|error| usage(&error.to_string()))?;
         if arguments.complete.is_some() && parameters.kind.has_repeated_values() {
             let message =
-                "expected a workload of unique values for --complete, found one of amounts";
+                "expected a workload of unique values for --complete, found one that repeats them";
             return Err(usage(message));
         }
         let asked = self.asked_profile()?;

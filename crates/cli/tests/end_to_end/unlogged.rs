@@ -104,7 +104,7 @@ fn the_json_report_names_transactions_that_are_in_no_log() {
     let meaning = "satisfied if 8 transactions that are not in the log committed";
     assert_eq!(unlogged["meaning"], json!(meaning));
     assert_eq!(report("--complete-log").get("unlogged"), None);
-    for form in ["markdown", "junit", "html"] {
+    for form in ["markdown", "junit", "github", "html"] {
         let shown = folder.isolde(&format!("check logs --format {form}")).stdout.to_lowercase();
         assert!(shown.contains(meaning), "{form}: {shown}");
     }

@@ -18,7 +18,7 @@
 //! wrong turns are taken by those that fit anywhere. After that only an order that is found tells
 //! anything.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, Stage};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use isolde_history::{
     ALWAYS, History, Index, KeyId, NEVER, OpId, OpKind, Outcome, Time, TxnId, Value,
@@ -74,6 +74,7 @@ pub(in crate::strong) fn order(
         return None;
     }
     let problem = Problem::of(history, index, real_time)?;
+    (limits.observe)(Stage::Interleave);
     let kept_max = KEPT_MAX.min(KEPT_WORDS_MAX / problem.words().max(1));
     let mut work = WORK_MAX;
     let mut kept = KEPT_FIRST;
@@ -347,6 +348,12 @@ impl Set {
     fn len(&self) -> usize {
         self.nodes.len()
     }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.nodes.clear();
+        self.table.clear();
+    }
 }
 
 struct Walk<'a> {
@@ -361,6 +368,9 @@ struct Walk<'a> {
     hasher: DefaultHashBuilder,
     /// Configurations that were looked at.
     looked_at: usize,
+    /// Room of sets that are over: the system takes longer to hand out memory anew for each than
+    /// it takes to fill it.
+    spare: Vec<Set>,
 }
 
 impl<'a> Walk<'a> {
@@ -371,7 +381,8 @@ impl<'a> Walk<'a> {
         limits: &'a Limits<'a>,
     ) -> Walk<'a> {
         let hasher = DefaultHashBuilder::default();
-        Walk { problem, limits, kept, work, tree: Vec::new(), hasher, looked_at: 0 }
+        let (tree, spare) = (Vec::new(), Vec::new());
+        Walk { problem, limits, kept, work, tree, hasher, looked_at: 0, spare }
     }
 
     /// What comes of it, and how many configurations that took.
@@ -394,7 +405,8 @@ impl<'a> Walk<'a> {
                 return (found, self.looked_at);
             }
             is_whole &= next.len() <= self.kept;
-            frontier = self.best(next);
+            let best = self.best(next);
+            self.spare.push(std::mem::replace(&mut frontier, best));
         }
         let words = problem.words();
         let is_over = |row: &[u32]| row[..problem.sessions()] == problem.starts[1..];
@@ -409,7 +421,7 @@ impl<'a> Walk<'a> {
     fn continued(&mut self, frontier: &Set) -> Option<Set> {
         let problem = self.problem;
         let words = problem.words();
-        let mut next = Set::default();
+        let mut next = self.empty();
         let mut row = vec![0; words];
         for (start, &before) in frontier.rows.chunks_exact(words).zip(&frontier.nodes) {
             self.looked_at += 1;
@@ -473,8 +485,15 @@ impl<'a> Walk<'a> {
         table.insert_unique(hash, number, |number| hasher.hash_one(&rows[at(number)]));
     }
 
+    /// A set without configurations.
+    fn empty(&mut self) -> Set {
+        let mut set = self.spare.pop().unwrap_or_default();
+        set.clear();
+        set
+    }
+
     /// As many configurations as are kept, those that most speaks for.
-    fn best(&self, set: Set) -> Set {
+    fn best(&mut self, set: Set) -> Set {
         if set.len() <= self.kept {
             return set;
         }
@@ -487,12 +506,13 @@ impl<'a> Walk<'a> {
         ranked.select_nth_unstable_by(self.kept, by_rank);
         ranked.truncate(self.kept);
         ranked.sort_unstable_by_key(|it| it.1);
-        let mut kept = Set::default();
+        let mut kept = self.empty();
         for (_, number) in ranked {
             let start = number as usize * words;
             kept.rows.extend_from_slice(&set.rows[start..start + words]);
             kept.nodes.push(set.nodes[number as usize]);
         }
+        self.spare.push(set);
         kept
     }
 
@@ -510,91 +530,4 @@ impl<'a> Walk<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use isolde_history::format::parse_text;
-
-    /// The order that is found, by sessions, or what else came of it; how many configurations
-    /// were looked at.
-    fn found(text: &str, real_time: Option<Time>, kept: usize) -> (String, usize) {
-        let history = parse_text(text).expect("a well-formed history");
-        let index = Index::new(&history);
-        let problem = Problem::of(&history, &index, real_time).expect("reads and writes of values");
-        let mut work = WORK_MAX;
-        let (found, looked_at) = Walk::new(&problem, kept, &mut work, &Limits::NONE).all();
-        let name = |txn| history.datum(history.session_label(history.session_of(txn))).to_string();
-        let told = match found {
-            Interleaved::Order(order) => order.into_iter().map(name).collect::<Vec<_>>().join(" "),
-            other => format!("{other:?}"),
-        };
-        (told, looked_at)
-    }
-
-    fn check(text: &str, expected: &str) {
-        assert_eq!(found(text, None, KEPT_MAX).0, expected, "{text}");
-    }
-
-    #[test]
-    fn equal_values_of_two_writers_are_seen_in_turn() {
-        let text = "A: w(x,1)\nB: r(x,1) w(x,2)\nC: r(x,2) w(x,1)\nD: r(x,1) w(x,3)\n";
-        check(&format!("{text}E: r(x,3)"), "A B C D E");
-        check("A: w(x,1)\nB: r(x,1) w(x,2)\nC: r(x,1) w(x,2)", "Nowhere");
-    }
-
-    #[test]
-    fn sessions_keep_their_order_and_times_theirs() {
-        check("A: w(x,1)\nA: r(x,2)\nB: w(x,2)\nB: r(x,1)", "Nowhere");
-        let text = "A @1..2: w(x,1)\nB @3..4: w(x,2)\nC @5..6: w(x,2)\nD @7..9: r(x,";
-        assert_eq!(found(&format!("{text}2)"), Some(0), KEPT_MAX).0, "A B C D");
-        assert_eq!(found(&format!("{text}1)"), Some(0), KEPT_MAX).0, "Nowhere");
-        assert_eq!(found(&format!("{text}1)"), Some(5), KEPT_MAX).0, "A D B C");
-    }
-
-    #[test]
-    fn a_refused_compare_and_set_finds_anything_else() {
-        check("A: w(x,1)\nA: r(x,!1)\nB: w(x,2)\nC: w(x,1)\nC: r(x,1)", "A B A C C");
-        check("A: w(x,1)\nA: r(x,!1)\nC: w(x,1)\nC: r(x,1)", "Nowhere");
-    }
-
-    /// Transactions one after another on few keys with few values, by session.
-    fn serial(txns: u64) -> Vec<String> {
-        let mut state = [0_u64; 6];
-        let mut seed = 1_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
-        let mut sessions = vec!["init *=0\n".to_owned()];
-        sessions.extend((0..8).map(|_| String::new()));
-        for _ in 0..txns {
-            let session = 1 + random(8) as usize;
-            let mut txn = format!("S{session}:");
-            for (key, held) in state.iter_mut().enumerate() {
-                if random(2) == 0 {
-                    txn = format!("{txn} r(k{key},{held})");
-                } else {
-                    *held = 1 + random(3);
-                    txn = format!("{txn} w(k{key},{held})");
-                }
-            }
-            sessions[session] = format!("{}{txn}\n", sessions[session]);
-        }
-        sessions
-    }
-
-    /// Who wrote each of these values was tried read by read, and the level stayed unknown.
-    #[test]
-    fn many_repeated_values_take_work_in_proportion_to_the_history() {
-        let looked_at = [200, 400].map(|txns| {
-            let text = serial(txns).concat();
-            let (told, looked_at) = found(&text, None, KEPT_MAX);
-            assert_eq!(told.split(' ').count() as u64, txns, "{told}");
-            looked_at
-        });
-        assert!(looked_at[1] < 4 * looked_at[0], "{looked_at:?}");
-        // What everything held at first was replaced by the session that sees it.
-        let mut sessions = serial(200);
-        sessions[1].push_str("S1: r(k0,0) r(k1,0) r(k2,0) r(k3,0) r(k4,0) r(k5,0)\n");
-        assert_eq!(found(&sessions.concat(), None, KEPT_MAX).0, "Nowhere");
-    }
-}
+mod tests;
