@@ -10,6 +10,7 @@
 mod anomaly;
 mod check;
 mod choices;
+mod derivation;
 pub mod elle;
 mod evidence;
 mod explain;
@@ -37,8 +38,8 @@ pub use explain::{
     explain, shrink,
 };
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
+pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
 pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
-pub use isolde_certificate::Rule;
 pub use verdict::{Satisfied, Unknown, Verdict, Violated};

@@ -82,8 +82,7 @@ fn missed(history: &History, edge: &Edge) -> Option<(TxnId, TxnId, KeyId)> {
 /// Whether no cycle, told or tried, has more than one anti-dependency: what parallel snapshot
 /// isolation forbids.
 fn has_few_missed(anomaly: &Anomaly) -> bool {
-    let count =
-        |edges: &[Edge]| edges.iter().filter(|edge| edge.kind() == EdgeKind::Rw).count();
+    let count = |edges: &[Edge]| edges.iter().filter(|edge| edge.kind() == EdgeKind::Rw).count();
     let is_few = |edge: &&Edge| count(edge.premises()) <= usize::from(!edge.is_overwriting());
     anomaly.evidence.cycles().iter().all(|cycle| count(&cycle.edges) <= 1)
         && anomaly.evidence.all_edges().iter().all(is_few)

@@ -9,7 +9,6 @@ use super::components::Components;
 use super::conditions::{Mismatch, all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
-use super::explain::Explainer;
 use super::graph::{Graph, Why};
 use super::model::{Events, Model, Node};
 use super::proof::{ProofBuilder, certificate_node};
@@ -29,7 +28,7 @@ use crate::naming;
 use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::{Derivation, Rule};
-use isolde_history::{History, TxnId};
+use isolde_history::{History, ReadId, TxnId};
 use std::sync::Arc;
 
 /// Refutations that cost only the edges of session order they rest on; then all edges
@@ -324,16 +323,13 @@ impl<'a> Decision<'a> {
             }
         }
         let steps = short_cycle(graph, &core);
-        let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
-        let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
+        let premises = Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
+        let proof = ProofBuilder::new(self.model, self.versions, premises).of_cycle(&steps);
         if !self.keeps_sessions() && self.give_up(&proof) {
             return Attempt::GaveUp;
         }
         (self.limits.observe)(Stage::Explain);
-        let explainer =
-            Explainer { model: self.model, versions: self.versions, premises: premises() };
-        let anomaly =
-            naming::of_event_cycle(self.history(), self.model.level, explainer.cycle(&steps));
+        let anomaly = naming::of_derivation(self.history(), self.model.level, &proof);
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
@@ -354,9 +350,7 @@ impl<'a> Decision<'a> {
         if let Some((stuck, clocks)) = self.focused(&mut graph, order, refutation) {
             return self.cyclic(graph, &stuck, Some(&clocks));
         }
-        let premises = Premises { graph: &graph, clocks: None };
-        let explainer = Explainer { model: self.model, versions: self.versions, premises };
-        let anomaly = naming::of_cases(explainer.cases(refutation, asked));
+        let anomaly = naming::of_derivation(self.history(), self.model.level, &proof);
         Attempt::Verdict(violated(anomaly, Some(proof)))
     }
 
@@ -432,13 +426,7 @@ impl<'a> Decision<'a> {
         let graph = &self.explained_graph();
         let versions = self.versions;
         let versions::Divergence { first, second } = divergence;
-        let (one, other) = (versions.reader(first), versions.reader(second));
-        let edge = |before, after, read| {
-            let it = versions.index.read(read);
-            let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
-            Edge::by(rule, before, after)
-        };
-        let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
+        let cycle = missed_each_other(versions, divergence);
         let premises = Premises { graph, clocks: None };
         let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
         violated(naming::of_event_cycle(versions.history, self.model.level, cycle), Some(proof))
@@ -474,6 +462,20 @@ impl<'a> Decision<'a> {
         let most = self.limits.working_bytes_max?;
         (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory, self.limits))
     }
+}
+
+/// Two readers of one version, each of which missed the version that the other made of it.
+pub(super) fn missed_each_other(
+    versions: &Versions<'_>,
+    divergence: versions::Divergence,
+) -> Cycle {
+    let edge = |one: ReadId, other: ReadId| {
+        let it = versions.index.read(one);
+        let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
+        Edge::by(rule, versions.reader(one), versions.reader(other))
+    };
+    let versions::Divergence { first, second } = divergence;
+    Cycle { edges: vec![edge(first, second), edge(second, first)] }
 }
 
 /// Conflicts that show that a search is hard.

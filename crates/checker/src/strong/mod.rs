@@ -8,7 +8,7 @@
 //! history whose version orders are all known ends here. What the guess gets wrong is decided
 //! by the solver (`search`), which looks only at pairs of versions that an order gets wrong. If
 //! that is hard, `saturate` derives what follows from the known edges and the solver starts
-//! again. `cycle`, `explain` and `proof` say why a level does not hold.
+//! again. Why a level does not hold, `cycle` finds and `proof` derives.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -29,8 +29,8 @@
 //! | `update_atomic.rs`, `parallel.rs` | the two levels whose orders of commits take a search |
 //! | `commits.rs`, `questions.rs`, `likely.rs`, `nearly.rs`, `forced_orders.rs` | what these two have in common: their graph, what the solver is asked, first guesses, orders that cycles force |
 //! | `constraints.rs` | how many choices a history leaves, for measurements |
-//! | `cycle.rs`, `explain.rs`, `argument.rs` | short cycles, cycles of transactions with evidence, the plainest argument against a small history |
-//! | `proof.rs` | refutations as certificates |
+//! | `cycle.rs`, `proof.rs` | short cycles, and refutations as derivations, of which everything else that is said of them is read |
+//! | `argument.rs` | the plainest argument against a small history |
 
 mod argument;
 mod clocks;
@@ -42,7 +42,6 @@ mod constraints;
 mod cover;
 mod cycle;
 mod decision;
-mod explain;
 mod forced_orders;
 mod graph;
 mod interleaving;

@@ -192,9 +192,10 @@ impl<'a> Facts<'a> {
 
     /// The first read of `reader` from `writer`, as an edge.
     fn reads_from(&self, reader: TxnId, writer: TxnId) -> Option<Edge> {
-        self.index.reads_of(reader).find(|read| read.origin == Origin::Txn(writer)).map(|read| {
-            Edge::reads_from(writer, reader, read.op, read.key)
-        })
+        self.index
+            .reads_of(reader)
+            .find(|read| read.origin == Origin::Txn(writer))
+            .map(|read| Edge::reads_from(writer, reader, read.op, read.key))
     }
 
     /// Counted transactions of a session before `txn`, last first.

@@ -1,8 +1,8 @@
 //! Scenarios of anomalies: collects the transactions, then turns every reason into an edge.
 
 use super::{
-    Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow,
-    ScenarioTxn, Span,
+    Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow, ScenarioTxn,
+    Span,
 };
 use super::{facts, sentence, summary};
 use crate::prose::Prose;
@@ -301,8 +301,7 @@ fn span(interval: Interval) -> Span {
 /// orders that it follows from says that.
 pub(super) fn unnamed_writer(edge: &Edge) -> Option<TxnId> {
     let first = edge.premises().first().filter(|first| first.before != INITIAL)?;
-    let says_it =
-        matches!(first.kind(), EdgeKind::Wr | EdgeKind::Ww) && first.key() == edge.key();
+    let says_it = matches!(first.kind(), EdgeKind::Wr | EdgeKind::Ww) && first.key() == edge.key();
     (edge.kind() == EdgeKind::Rw && !says_it).then_some(first.before)
 }
 

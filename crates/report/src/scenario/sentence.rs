@@ -206,7 +206,8 @@ fn by_rule(prose: &Prose<'_>, edge: &Edge, rule: &Rule<Vec<Edge>>) -> String {
         }
         Rule::ListOrder { read, key } => {
             let is_shown = neighbours(prose, edge, read).is_some();
-            let shown_by = if is_shown { VersionEvidence::ListRead } else { VersionEvidence::NotInList };
+            let shown_by =
+                if is_shown { VersionEvidence::ListRead } else { VersionEvidence::NotInList };
             prose.version(&version(edge, key, shown_by(read)))
         }
         Rule::GivenOrder { key } => prose.version(&version(edge, key, VersionEvidence::Given)),

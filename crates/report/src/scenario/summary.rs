@@ -2,9 +2,7 @@
 
 use super::sentence::chosen;
 use crate::prose::{Prose, explain};
-use isolde::{
-    Anomaly, AnomalyKind, Cases, Cycle, Edge, EdgeKind, Evidence, INITIAL, Reason, Seen,
-};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, EdgeKind, Evidence, INITIAL, Reason, Seen};
 use isolde_history::{KeyId, OpId, OpKind, TxnId};
 
 /// The sentence for an anomaly, without a full stop.
@@ -319,9 +317,7 @@ fn in_a_circle(prose: &Prose<'_>, edges: &[Edge]) -> Option<String> {
 }
 
 fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
-    let read_of = |edge: &Edge| {
-        edge.read().zip(edge.key()).filter(|_| edge.kind() == EdgeKind::Rw)
-    };
+    let read_of = |edge: &Edge| edge.read().zip(edge.key()).filter(|_| edge.kind() == EdgeKind::Rw);
     let (one, other) = (prose.txn(edges[0].before), prose.txn(edges[1].before));
     let seen: Vec<(OpId, KeyId)> = edges.iter().filter_map(read_of).collect();
     let written = |txn: TxnId, key| prose.written(txn, key);
