@@ -24,6 +24,7 @@ mod naming;
 pub mod online;
 pub mod reference;
 mod strong;
+mod unknown;
 mod verdict;
 mod weak;
 
@@ -42,4 +43,5 @@ pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
 pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
-pub use verdict::{Satisfied, Unknown, Verdict, Violated};
+pub use unknown::{Limit, Obstacle, Size, Undefined, Unknown, VersionsKnown};
+pub use verdict::{Satisfied, Verdict, Violated};

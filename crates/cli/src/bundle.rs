@@ -7,10 +7,9 @@ use crate::archive::{self, Entry};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
 use crate::{beside, deciding, explain, input, limits, output, say, shrink, status_line};
-use isolde::{Check, Level, Options};
+use isolde::{Check, Level, Limit, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
 use serde_json::{Value, json};
@@ -49,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(entries) => entries?,
         Err(reached) => match packed_so_far(arguments, &job, reached)? {
             Some(entries) => entries,
-            None => return reached.end(&arguments.file, &arguments.limits.resources),
+            None => return limits::end(reached, &arguments.file, &arguments.limits.resources),
         },
     };
     output::write_whole(&path, |out| archive::write(&entries, out))?;
@@ -71,7 +70,7 @@ fn packed(arguments: &Arguments, job: &Job) -> Result<Vec<Entry>, Failure> {
 fn packed_so_far(
     arguments: &Arguments,
     job: &Job,
-    reached: Reached,
+    reached: Limit,
 ) -> Result<Option<Vec<Entry>>, Failure> {
     let (file, name) = (&arguments.file, input::name(&arguments.file));
     let Some(mut subject) = Subject::so_far(&job.so_far, &name, reached) else { return Ok(None) };
@@ -79,8 +78,7 @@ fn packed_so_far(
     if arguments.shrunk || subject.source.is_none() {
         return Ok(None);
     }
-    let message = reached.message();
-    say(&format!("isolde: {name}: {message}: the bundle has what was known by then"));
+    say(&format!("isolde: {name}: {reached}: the bundle has what was known by then"));
     entries(&subject, Findings::default(), arguments).map(Some)
 }
 

@@ -14,8 +14,8 @@ use crate::{input, limits, say};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Options, Satisfied, Sources, Unknown, Verdict, Violated, applicable_levels,
-    decided_levels,
+    Check, Level, Limit, Options, Satisfied, Sources, Unknown, Verdict, Violated,
+    applicable_levels, decided_levels,
 };
 use isolde_certificate::Certificate;
 use isolde_history::format::Format;
@@ -250,17 +250,16 @@ fn one(
 fn given_up(
     file: &Path,
     arguments: &Arguments,
-    reached: limits::Reached,
+    reached: Limit,
     so_far: &SoFar,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
-    if let Some(failure) = reached.while_reading(file, &arguments.limits.resources) {
+    if let Some(failure) = limits::while_reading(reached, file, &arguments.limits.resources) {
         return Err(failure);
     }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
     let decided = so_far.decided(&levels, reached);
     if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
-        let message = reached.message();
-        say(&format!("isolde: {}: no certificate was written: {message}", path.display()));
+        say(&format!("isolde: {}: no certificate was written: {reached}", path.display()));
     }
     let report = so_far.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))

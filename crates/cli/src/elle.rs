@@ -211,10 +211,10 @@ fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
     };
     let said = match limits::within(&clock, work) {
         Ok(said) => said?,
-        Err(reached) => match reached.while_reading(file, &arguments.limits.resources) {
+        Err(reached) => match limits::while_reading(reached, file, &arguments.limits.resources) {
             Some(failure) => return Err(failure),
             None => Said {
-                valid: Valid::Unknown(reached.message().into()),
+                valid: Valid::Unknown(reached.to_string()),
                 explained: BTreeMap::new(),
                 more: Map::new(),
             },

@@ -5,11 +5,10 @@ use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::output::{self, OutputFormat};
 use crate::so_far::SoFar;
 use crate::{input, limits};
-use isolde::{Check, Level, Options, Verdict, Violated, applicable_levels};
+use isolde::{Check, Level, Limit, Options, Verdict, Violated, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Decided, Findings, Report, Which, to_explanations};
 use std::path::PathBuf;
@@ -54,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(result) => result?,
         Err(reached) => match given_up(arguments, reached, &job.so_far) {
             Some(known) => known,
-            None => return reached.end(&arguments.file, &arguments.limits.resources),
+            None => return limits::end(reached, &arguments.file, &arguments.limits.resources),
         },
     };
     output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
@@ -63,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 /// What is known by the time that a limit is reached: which levels are violated. Nothing if the
 /// history was not even read.
-fn given_up(arguments: &Arguments, reached: Reached, so_far: &SoFar) -> Option<(String, Status)> {
+fn given_up(arguments: &Arguments, reached: Limit, so_far: &SoFar) -> Option<(String, Status)> {
     let decided = so_far.decided(so_far.levels()?, reached);
     let report = so_far.report(&input::name(&arguments.file), &decided, reached);
     Some((arguments.told(&report), arguments.status(&decided)))

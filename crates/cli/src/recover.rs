@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(recovered) => recovered,
         Err(reached) => {
             output::forget_partial();
-            reached.end(&arguments.file, &arguments.resources)
+            limits::end(reached, &arguments.file, &arguments.resources)
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use crate::exit::Failure;
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::so_far::SoFar;
 use crate::{archive, beside, heap, input};
-use isolde::{Check, Options, applicable_levels};
+use isolde::{Check, Limit, Options, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
 use isolde_report::{Findings, Report, refuse_other_schema};
@@ -49,7 +48,7 @@ pub(crate) struct Subject {
 impl Subject {
     /// What is known of a history that was not checked to the end when a limit was reached;
     /// nothing if it was not even read.
-    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Reached) -> Option<Subject> {
+    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Limit) -> Option<Subject> {
         let decided = so_far.decided(so_far.levels()?, reached);
         let report = so_far.report(name, &decided, reached);
         let report = serde_json::to_value(&report).expect("a report is plain data");

@@ -15,7 +15,8 @@ use crate::limits::{Limits, Stage, Work};
 use crate::linearizable;
 use crate::reference::{self, Reference};
 use crate::strong::{self, Options};
-use crate::verdict::{REPEATED_ELEMENT, Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, RULES, Rule};
 use isolde_history::{Candidates, History, Index, OpId, OpKind, TxnId};
 use std::cmp::Reverse;
@@ -46,13 +47,6 @@ pub struct Check<'a> {
 /// From so many transactions on, parallel snapshot isolation is asked for only if
 /// snapshot isolation does not hold.
 const STRONGER_FIRST_TXNS: usize = 512;
-
-/// Why a level that nothing refuted stays open where a part of its meaning was left out.
-const WITHOUT_SESSIONS: &str = "session order, which is part of this level, was switched off";
-const WITHOUT_TIMES: &str = "real time, which is part of this level, was switched off";
-
-/// Why a level of one commit order stays open where lists are left out.
-const WITHOUT_LISTS: &str = "this level is decided only with the order that lists show";
 
 /// Levels that are decided for histories of any size.
 pub fn decided_levels() -> Vec<Level> {
@@ -180,20 +174,20 @@ impl<'a> Check<'a> {
     fn within_sources(&self, level: Level, verdict: Verdict) -> Verdict {
         match (&verdict, self.switched_off(level)) {
             (Verdict::Satisfied(_) | Verdict::Unknown(Unknown::Unsupported(_)), Some(reason)) => {
-                Verdict::Unknown(Unknown::Unsupported(reason.into()))
+                Verdict::Unknown(Unknown::Unsupported(reason))
             }
             _ => verdict,
         }
     }
 
     /// What a level means and was switched off.
-    fn switched_off(&self, level: Level) -> Option<&'static str> {
+    fn switched_off(&self, level: Level) -> Option<Obstacle> {
         let sources = self.options.sources;
         if !sources.session && level.has_session_order() {
-            Some(WITHOUT_SESSIONS)
+            Some(Obstacle::WithoutSessions)
         } else {
             let is_timed = level.has_real_time() && self.history.has_times();
-            (!sources.real_time && is_timed).then_some(WITHOUT_TIMES)
+            (!sources.real_time && is_timed).then_some(Obstacle::WithoutTimes)
         }
     }
 
@@ -337,7 +331,7 @@ impl<'a> Check<'a> {
             None => match self.by_definition(level) {
                 Verdict::Unknown(Unknown::Unsupported(_)) if level == Level::Linearizable => {
                     match linearizable::obstacle(self.history) {
-                        Some(obstacle) => Verdict::Unknown(Unknown::Unsupported(obstacle.into())),
+                        Some(obstacle) => Verdict::Unknown(Unknown::Unsupported(obstacle)),
                         None => self.decide(Level::StrictSerializable),
                     }
                 }
@@ -433,7 +427,7 @@ impl<'a> Check<'a> {
         held.unwrap_or(match verdict {
             // With more of it a stronger level may hold.
             verdict if is_open(&verdict) && self.limits().is_over() => {
-                Verdict::Unknown(Unknown::Limit(self.limits().reached().into()))
+                Verdict::Unknown(Unknown::Limit(self.limits().reached()))
             }
             verdict => verdict,
         })
@@ -461,7 +455,7 @@ impl<'a> Check<'a> {
 
     fn follow(&self, rule: &Rule, effort: Effort) -> Verdict {
         if self.is_without_lists() {
-            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+            return Verdict::Unknown(Unknown::Unsupported(Obstacle::WithoutLists));
         }
         if rule.candidates == Candidates::Any && self.index.has_lesser_candidates() {
             let index = Index::choosing(self.history, Candidates::Any, &[]);
@@ -499,7 +493,7 @@ impl<'a> Check<'a> {
             Reference::Satisfied => Verdict::Satisfied(Satisfied::Definition),
             Reference::Violated => Verdict::Violated(Violated::by(Vec::new())),
             Reference::Unknown(_) => {
-                Verdict::Unknown(Unknown::Unsupported(REPEATED_ELEMENT.into()))
+                Verdict::Unknown(Unknown::Unsupported(Obstacle::RepeatedElement))
             }
         }
     }
@@ -513,7 +507,7 @@ impl<'a> Check<'a> {
     /// histories are decided by the definition.
     fn by_definition(&mut self, level: Level) -> Verdict {
         if self.is_without_lists() {
-            return Verdict::Unknown(Unknown::Unsupported(WITHOUT_LISTS.into()));
+            return Verdict::Unknown(Unknown::Unsupported(Obstacle::WithoutLists));
         }
         let weaker = level.weaker_than();
         // Reads of repeated values stay open here: trying their writers for every

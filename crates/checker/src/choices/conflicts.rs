@@ -14,6 +14,7 @@
 use super::{Effort, Search, Tried, Violations};
 use crate::anomaly::{Anomaly, Evidence};
 use crate::evidence::Edge;
+use crate::unknown::Limit;
 use crate::weak::Decision;
 use acyclic::{KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashSet;
@@ -65,10 +66,8 @@ pub(super) fn search(
             }
             Tried::Violated(attempts.violations(&refutation))
         }
-        acyclic::Answer::Stopped(acyclic::Stop::Memory) => {
-            Tried::Limit("the memory limit was reached".into())
-        }
-        acyclic::Answer::Stopped(_) => Tried::Limit(search.limits.reached().into()),
+        acyclic::Answer::Stopped(acyclic::Stop::Memory) => Tried::Limit(Limit::Memory),
+        acyclic::Answer::Stopped(_) => Tried::Limit(search.limits.reached()),
     }
 }
 

@@ -12,7 +12,8 @@ use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
 use crate::evidence::Cycle;
 use crate::limits::Limits;
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Limit, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
@@ -81,7 +82,7 @@ enum Tried {
     /// Every choice violates the level.
     Violated(Violations),
     GaveUp,
-    Limit(String),
+    Limit(Limit),
 }
 
 /// How choices violate a level, each in its own way.

@@ -25,7 +25,8 @@ use crate::derivation;
 use crate::evidence::Cycle;
 use crate::limits::{Limits, Stage};
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::{ChosenOrigin, Rule};
 use isolde_history::{History, Index, ReadId, TxnId};
@@ -47,8 +48,6 @@ pub(super) enum Depth {
     /// Until it is decided.
     Search,
 }
-
-const NOT_SEARCHED: &str = "nothing refutes this level without a search";
 
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
@@ -178,7 +177,7 @@ impl<'a> Commits<'a> {
             Ok(order) => order,
             Err(verdict) => return verdict,
         };
-        let unsearched = || Verdict::Unknown(Unknown::Unsupported(NOT_SEARCHED.into()));
+        let unsearched = || Verdict::Unknown(Unknown::Unsupported(Obstacle::NotSearched));
         let is_small = self.versions.history.txn_count() < SMALL;
         if depth == Depth::Forced && !is_small && self.nearly_stronger(1).is_some() {
             return unsearched();

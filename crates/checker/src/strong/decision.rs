@@ -23,9 +23,10 @@ use super::witness::guess;
 use super::{Options, Saturate};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::evidence::{Cycle, Edge};
-use crate::limits::{Limits, MEMORY_REACHED, Stage};
+use crate::limits::{Limits, Stage};
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Limit, Obstacle, Unknown, VersionsKnown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::{Derivation, Rule};
 use isolde_history::{History, ReadId, TxnId};
@@ -437,7 +438,8 @@ impl<'a> Decision<'a> {
             match all_fit(self.model, self.versions, positions(order), self.limits.stop) {
                 Some(true) => {}
                 Some(false) => {
-                    return Verdict::Unknown(Unknown::Unsupported(open_conditions(self.history())));
+                    let obstacle = Obstacle::OpenPredicate(known_of_versions(self.history()));
+                    return Verdict::Unknown(Unknown::Unsupported(obstacle));
                 }
                 None => return limit(acyclic::Stop::Asked, self.limits),
             }
@@ -483,20 +485,16 @@ fn many_conflicts(graph: &Graph) -> u64 {
     CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT
 }
 
-/// Why a level is open where only some orders of versions fit what was found by condition,
-/// and who can settle it, unless it was asked already.
-fn open_conditions(history: &History) -> String {
-    let rest = if history.has_snapshots() {
-        "the snapshots and the order of versions that the database told do not settle it"
+/// What is known where only some orders of versions fit what was read by predicate. Who can tell
+/// more was asked already, or not.
+fn known_of_versions(history: &History) -> VersionsKnown {
+    if history.has_snapshots() {
+        VersionsKnown::OrderAndSnapshots
     } else if history.has_evidence() {
-        "which versions were looked at is not known: the database told their order, and no snapshots"
+        VersionsKnown::Order
     } else {
-        "the order of the versions is not known; the database can tell it (`isolde run --white-box`)"
-    };
-    format!(
-        "an order of transactions was found that fits every read of a row, \
-         but not what was found by condition, and {rest}"
-    )
+        VersionsKnown::Nothing
+    }
 }
 
 /// The anomaly of a result that no version set gives.
@@ -516,15 +514,10 @@ pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
 
 pub(super) fn limit(stop: acyclic::Stop, limits: &Limits<'_>) -> Verdict {
     Verdict::Unknown(Unknown::Limit(match stop {
-        acyclic::Stop::Asked => limits.reached().into(),
-        acyclic::Stop::Memory => MEMORY_REACHED.into(),
-        acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
-                                     with a time limit it goes on until then"
-            .into(),
-        acyclic::Stop::Work => {
-            "the search took too long and was given up; with a time limit it goes on until then"
-                .into()
-        }
+        acyclic::Stop::Asked => limits.reached(),
+        acyclic::Stop::Memory => Limit::Memory,
+        acyclic::Stop::Conflicts => Limit::Conflicts,
+        acyclic::Stop::Work => Limit::Work,
     }))
 }
 

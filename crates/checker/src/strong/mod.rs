@@ -74,7 +74,8 @@ pub use sources::Sources;
 
 use crate::level::Level;
 use crate::limits::{Limits, Stage};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use commits::Depth;
 use decision::{Decision, limit, open_pairs};
 use interleaving::Interleaved;
@@ -244,7 +245,7 @@ pub(crate) fn decide<'a>(
     }
     let model = Model::of(level).expect("a level of this family");
     if !model.real_time.is_empty() && !history.has_times() {
-        return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
+        return Verdict::Unknown(Unknown::Unsupported(Obstacle::NoTimes));
     }
     if model.events == Events::One && !shared.is_not_serial {
         if let Some(order) = serial::order((history, index), options, limits) {

@@ -34,10 +34,9 @@ use crate::evidence::{Cycle, Edge, INITIAL};
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::naming;
+use crate::unknown::Limit;
 use isolde_certificate::Rule as Step;
-use isolde_history::{
-    Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId, memory_size,
-};
+use isolde_history::{Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,7 +86,7 @@ pub(crate) enum Halt {
     /// Known orders alone have a cycle.
     Cycle(Cycle),
     /// A limit was reached.
-    Limit(String),
+    Limit(Limit),
 }
 
 /// `before` must precede `after` because of `read`, a read from `after`.
@@ -127,7 +126,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
 pub(crate) enum Decision {
     Satisfied(Vec<TxnId>),
     Violated(Anomaly),
-    Limit(String),
+    Limit(Limit),
 }
 
 fn overwritten(rule: &Rule, facts: &Facts<'_>, forced: Forced) -> Edge {
@@ -161,14 +160,11 @@ impl<'a> Facts<'a> {
     /// Fails if the caller wants an end, or `bytes` more are too much memory.
     fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
         if self.limits.is_over() {
-            return Err(Halt::Limit(self.limits.reached().into()));
+            return Err(Halt::Limit(self.limits.reached()));
         }
         match self.limits.working_bytes_max {
-            Some(most) if bytes > most => {
-                let (needed, most) = (memory_size(bytes), memory_size(most));
-                Err(Halt::Limit(format!(
-                    "the memory limit was reached: {needed} of working memory, {most} left"
-                )))
+            Some(left) if bytes > left => {
+                Err(Halt::Limit(Limit::WorkingMemory { needed: bytes, left }))
             }
             _ => Ok(()),
         }
