@@ -23,6 +23,7 @@ pub mod lint;
 mod naming;
 pub mod online;
 pub mod reference;
+mod strategy;
 mod strong;
 mod unknown;
 mod verdict;
@@ -42,6 +43,7 @@ pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timest
 pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
-pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
+pub use strategy::{Strategies, StrategyName};
+pub use strong::{Constraints, Engine, Options, Pruned, Sources, constraints};
 pub use unknown::{Limit, Obstacle, Size, Undefined, Unknown, VersionsKnown};
 pub use verdict::{Satisfied, Verdict, Violated};

@@ -6,6 +6,7 @@
 //! they are.
 
 use crate::level::Level;
+use crate::strategy::StrategyName;
 use crate::unknown::Limit;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -129,6 +130,13 @@ impl<'a> Work<'a> {
 pub enum Stage {
     /// Deciding this level.
     Decide(Level),
+    /// This strategy decided a level.
+    Decided {
+        /// The level.
+        level: Level,
+        /// What decided it.
+        by: StrategyName,
+    },
     /// Finding versions and known orders.
     Infer,
     /// Sorting and guessing.

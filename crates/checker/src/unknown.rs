@@ -107,6 +107,8 @@ pub enum Obstacle {
         /// How many.
         values: usize,
     },
+    /// Every strategy that may decide it was switched off.
+    SwitchedOff,
     /// The definition is tried on small histories only.
     TooLarge(Size),
     /// The definition says nothing of such histories.
@@ -267,6 +269,7 @@ impl fmt::Display for Obstacle {
             Obstacle::RepeatedInRound { values } => {
                 return write!(out, "{values} values repeat, and rounds need unique ones");
             }
+            Obstacle::SwitchedOff => "the strategies that decide this level were switched off",
             Obstacle::TooLarge(size) => return size.fmt(out),
             Obstacle::Undefined(what) => return write!(out, "the history {what}"),
         })

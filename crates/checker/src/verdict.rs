@@ -2,7 +2,7 @@
 
 use crate::anomaly::Anomaly;
 use crate::level::Level;
-use crate::unknown::Unknown;
+use crate::unknown::{Limit, Unknown};
 use isolde_certificate::{Derivation, Node};
 use isolde_history::TxnId;
 use std::sync::Arc;
@@ -63,5 +63,36 @@ impl Verdict {
             Verdict::Violated(_) => "violated",
             Verdict::Unknown(_) => "unknown",
         }
+    }
+}
+
+/// What a strategy answers.
+pub(crate) enum Attempt {
+    /// The level holds.
+    Proved(Satisfied),
+    /// It does not.
+    Refuted(Violated),
+    /// It is not a question for this strategy after all; the next one is asked.
+    Passed,
+    /// The same, and more time, memory or work might have given an answer.
+    OutOfBudget(Limit),
+    /// The same, and this is what is missing or in the way.
+    Open(Unknown),
+}
+
+impl From<Verdict> for Attempt {
+    fn from(verdict: Verdict) -> Attempt {
+        match verdict {
+            Verdict::Satisfied(satisfied) => Attempt::Proved(satisfied),
+            Verdict::Violated(violated) => Attempt::Refuted(violated),
+            Verdict::Unknown(Unknown::Limit(limit)) => Attempt::OutOfBudget(limit),
+            Verdict::Unknown(reason) => Attempt::Open(reason),
+        }
+    }
+}
+
+impl From<Option<Verdict>> for Attempt {
+    fn from(verdict: Option<Verdict>) -> Attempt {
+        verdict.map_or(Attempt::Passed, Attempt::from)
     }
 }

@@ -42,14 +42,36 @@ impl From<io::Error> for Damage {
     }
 }
 
-/// Writes an archive. The same entries give the same bytes: there are no times in it.
-pub(crate) fn write(entries: &[Entry], out: &mut dyn Write) -> io::Result<()> {
+/// A file to be packed, which need not fit in memory.
+pub(crate) struct Packed<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) length: u64,
+    pub(crate) content: Box<dyn Read + 'a>,
+}
+
+impl<'a> From<&'a Entry> for Packed<'a> {
+    fn from(entry: &'a Entry) -> Packed<'a> {
+        let Entry { name, content } = entry;
+        Packed { name, length: content.len() as u64, content: Box::new(content.as_slice()) }
+    }
+}
+
+/// Writes an archive. The same files give the same bytes: there are no times in it.
+pub(crate) fn write<'a>(
+    files: impl IntoIterator<Item = Packed<'a>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut archive = Builder::new(GzEncoder::new(out, Compression::default()));
-    for entry in entries {
+    for Packed { name, length, content } in files {
         let mut header = Header::new_ustar();
-        header.set_size(entry.content.len() as u64);
+        header.set_size(length);
         header.set_mode(0o644);
-        archive.append_data(&mut header, &entry.name, entry.content.as_slice())?;
+        // A file that grows meanwhile is packed as far as the header says.
+        let mut rest = content.take(length);
+        archive.append_data(&mut header, name, &mut rest)?;
+        if rest.limit() > 0 {
+            return Err(io::Error::other(format!("{name} became shorter while it was packed")));
+        }
     }
     archive.into_inner()?.finish()?;
     Ok(())
@@ -130,8 +152,20 @@ mod tests {
 
     fn written(entries: &[Entry]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(entries, &mut bytes).expect("memory");
+        write(entries.iter().map(Packed::from), &mut bytes).expect("memory");
         bytes
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_packed_is_whole_or_an_error() {
+        let packed = |length| {
+            let content = Box::new(&b"hello"[..]);
+            let mut bytes = Vec::new();
+            write([Packed { name: "a", length, content }], &mut bytes).map(|()| bytes)
+        };
+        let grown = packed(2).expect("memory");
+        assert_eq!(read(&*grown, 10), Ok(vec![entry("a", b"he")]));
+        assert!(packed(6).is_err());
     }
 
     #[test]

@@ -3,18 +3,22 @@
 //! It holds the history, its smallest part that violates a level, the report, proofs of the
 //! verdicts, what the run was, and how to repeat it. `isolde report` opens it, and so does `tar`.
 
-use crate::archive::{self, Entry};
+use crate::archive::{self, Entry, Packed};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
+use crate::limits::Clock;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
 use crate::{beside, deciding, explain, input, limits, output, say, shrink, status_line};
 use isolde::{Check, Level, Limit, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Options of `isolde bundle`.
 #[derive(clap::Args, Clone)]
@@ -41,37 +45,82 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         None => place_of(&arguments.file)?,
     };
     let interruption = Interruption::of("bundle")?;
-    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(&interruption);
-    let job = Arc::new(Job::new(clock, &arguments.limits.resources, true).keeping_half());
+    let resources = &arguments.limits.resources;
+    let time = arguments.limits.time(Some(limits::USUAL_TIME));
+    let begun = Instant::now();
+    let clock = |end: Option<Duration>| Clock::new(begun, end.map(|end| begun + end));
+    // The rest of the time is for packing.
+    let gathering = clock(time.map(|time| time - time / PACKING_PARTS));
+    let gathering = gathering.interrupted_by(&interruption);
+    let job = Arc::new(Job::new(gathering, resources, true).keeping_half());
     let options = arguments.clone();
-    let entries = match job.within(move |job| packed(&options, job)) {
-        Ok(entries) => entries?,
-        Err(reached) => match packed_so_far(arguments, &job, reached)? {
-            Some(entries) => entries,
-            None => return limits::end(reached, &arguments.file, &arguments.limits.resources),
+    let files = match job.within(move |job| gathered(&options, job)) {
+        Ok(files) => files?,
+        Err(reached) => match gathered_so_far(arguments, &job, reached)? {
+            Some(files) => files,
+            None => return limits::end(reached, &arguments.file, resources),
         },
     };
-    output::write_whole(&path, |out| archive::write(&entries, out))?;
+    status_line::tell("packing".to_owned());
+    let mut packing = clock(time);
+    if !job.clock.is_interrupted() {
+        packing = packing.interrupted_by(&interruption);
+    }
+    let place = path.clone();
+    let written = limits::within(&packing, move || {
+        output::filled_whole(&place, |out| files.pack(out))
+            .map_err(|error| Failure::Write(place.display().to_string(), error.into()))
+    });
+    match written {
+        Ok(written) => written?,
+        Err(reached) => {
+            output::forget_partial();
+            return limits::end(reached, &arguments.file, resources);
+        }
+    }
     say(&format!("isolde: wrote {}; open it with: isolde report {0}", path.display()));
     Ok(Status::Satisfied)
 }
 
-fn packed(arguments: &Arguments, job: &Job) -> Result<Vec<Entry>, Failure> {
+/// Of the time, one part in so many is for packing what was found.
+const PACKING_PARTS: u32 = 4;
+
+/// What goes into the archive.
+struct Files {
+    entries: Vec<Entry>,
+    /// The history as it was recorded, which is as large as it likes, and its name here. It stands
+    /// behind the first entry.
+    recorded: Option<(String, PathBuf, u64)>,
+}
+
+impl Files {
+    fn pack(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut files: Vec<Packed<'_>> = self.entries.iter().map(Packed::from).collect();
+        if let Some((name, path, length)) = &self.recorded {
+            let unread = |error| io::Error::other(format!("{}: {error}", path.display()));
+            let content = Box::new(File::open(path).map_err(unread)?);
+            files.insert(1, Packed { name, length: *length, content });
+        }
+        archive::write(files, out)
+    }
+}
+
+fn gathered(arguments: &Arguments, job: &Job) -> Result<Files, Failure> {
     let opening = Opening { input: &arguments.input, job };
     let mut subject = opening.open(&arguments.file)?;
     if arguments.shrunk {
         subject = shrunk_alone(&opening, subject, arguments)?;
     }
     let found = findings(&subject, arguments, job);
-    entries(&subject, found, arguments)
+    files(&subject, found, arguments)
 }
 
 /// The history and what is known of it, when a limit is reached; nothing if it was not read.
-fn packed_so_far(
+fn gathered_so_far(
     arguments: &Arguments,
     job: &Job,
     reached: Limit,
-) -> Result<Option<Vec<Entry>>, Failure> {
+) -> Result<Option<Files>, Failure> {
     let (file, name) = (&arguments.file, input::name(&arguments.file));
     let Some(mut subject) = Subject::so_far(&job.so_far, &name, reached) else { return Ok(None) };
     subject.source = beside::log_of(file).or_else(|| file.is_file().then(|| file.clone()));
@@ -79,7 +128,7 @@ fn packed_so_far(
         return Ok(None);
     }
     say(&format!("isolde: {name}: {reached}: the bundle has what was known by then"));
-    entries(&subject, Findings::default(), arguments).map(Some)
+    files(&subject, Findings::default(), arguments).map(Some)
 }
 
 /// The same, about nothing but the smallest part that violates a level.
@@ -106,26 +155,30 @@ fn place_of(file: &Path) -> Result<PathBuf, Failure> {
     Ok(file.with_file_name(name))
 }
 
-fn entries(
-    subject: &Subject,
-    found: Findings,
-    arguments: &Arguments,
-) -> Result<Vec<Entry>, Failure> {
-    let mut files: Vec<Entry> = Vec::new();
-    let history = history_file(subject, arguments)?;
-    let history_name = history.as_ref().map(|entry| entry.name.clone());
-    files.extend(history);
-    files.push(entry("report.json", pretty(&subject.report)));
-    if let Some(run) = &subject.run {
-        files.push(entry(RUN_FILE, pretty(run)));
+fn files(subject: &Subject, found: Findings, arguments: &Arguments) -> Result<Files, Failure> {
+    let (mut entries, mut recorded) = (Vec::new(), None);
+    if let Some(source) = &subject.source {
+        recorded = Some(recorded_at(source)?);
+    } else if let Some(history) = &subject.history {
+        entries.push(rewritten(history, arguments)?);
     }
-    files.extend(found.certificate.map(|text| entry("certificate.txt", text)));
+    let history_name = match &recorded {
+        Some((name, ..)) => Some(name.clone()),
+        None => entries.first().map(|entry| entry.name.clone()),
+    };
+    entries.push(entry("report.json", pretty(&subject.report)));
+    if let Some(run) = &subject.run {
+        entries.push(entry(RUN_FILE, pretty(run)));
+    }
+    entries.extend(found.certificate.map(|text| entry("certificate.txt", text)));
     if !arguments.shrunk {
-        files.extend(found.shrunk.map(|(text, _)| entry("shrunk.txt", text.into_bytes())));
+        entries.extend(found.shrunk.map(|(text, _)| entry("shrunk.txt", text.into_bytes())));
     }
     let again = again(subject, history_name.as_deref());
-    files.push(entry("README.txt", read_me(&again).into_bytes()));
+    entries.push(entry("README.txt", read_me(&again).into_bytes()));
     let noted = |name: &str| subject.run.as_ref().and_then(|run| run.get(name)).cloned();
+    let lengths = (recorded.iter().map(|(name, _, length)| (name, *length)))
+        .chain(entries.iter().map(|it| (&it.name, it.content.len() as u64)));
     let manifest = json!({
         "bundle": BUNDLE,
         "version": env!("CARGO_PKG_VERSION"),
@@ -134,11 +187,11 @@ fn entries(
         "database": noted("database"),
         "database_version": noted("database_version"),
         "again": again,
-        "files": files.iter().map(|it| json!({"name": it.name, "bytes": it.content.len()}))
+        "files": lengths.map(|(name, bytes)| json!({"name": name, "bytes": bytes}))
             .collect::<Vec<_>>(),
     });
-    files.insert(0, entry(MANIFEST, pretty(&manifest)));
-    Ok(files)
+    entries.insert(0, entry(MANIFEST, pretty(&manifest)));
+    Ok(Files { entries, recorded })
 }
 
 fn entry(name: &str, content: Vec<u8>) -> Entry {
@@ -151,25 +204,24 @@ fn pretty(json: &Value) -> Vec<u8> {
     text
 }
 
-/// The history as it was recorded; one that is several files, in the binary format, which keeps
-/// everything.
-fn history_file(subject: &Subject, arguments: &Arguments) -> Result<Option<Entry>, Failure> {
-    if let Some(source) = &subject.source {
-        let name = source.display().to_string();
-        let content =
-            std::fs::read(source).map_err(|error| ReadError::new(&name, error.to_string()))?;
-        let extension = source.extension().and_then(|it| it.to_str()).unwrap_or("txt");
-        let plain = extension.len() < 10 && extension.bytes().all(|it| it.is_ascii_alphanumeric());
-        let extension = if plain { extension } else { "txt" };
-        return Ok(Some(entry(&format!("history.{extension}"), content)));
-    }
-    let Some(history) = &subject.history else { return Ok(None) };
+/// The history as it was recorded: its name in the archive, where it is and how long.
+fn recorded_at(source: &Path) -> Result<(String, PathBuf, u64), Failure> {
+    let noted = std::fs::metadata(source)
+        .map_err(|error| ReadError::new(&source.display().to_string(), error.to_string()))?;
+    let extension = source.extension().and_then(|it| it.to_str()).unwrap_or("txt");
+    let plain = extension.len() < 10 && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    let extension = if plain { extension } else { "txt" };
+    Ok((format!("history.{extension}"), source.to_owned(), noted.len()))
+}
+
+/// A history that is several files, in the binary format, which keeps everything.
+fn rewritten(history: &History, arguments: &Arguments) -> Result<Entry, Failure> {
     let binary = format::by_name("binary").and_then(|format| format.write.as_ref());
     let Some(Writer::File(write)) = binary else { unreachable!("binary is one written file") };
     let mut content = Vec::new();
     write(history, &mut content)
         .map_err(|error| Failure::Write(input::name(&arguments.file), error))?;
-    Ok(Some(entry("history.isolde", content)))
+    Ok(entry("history.isolde", content))
 }
 
 /// What is found out about the history for the bundle.

@@ -7,6 +7,7 @@ use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output::{self, OutputFormat};
 use crate::so_far::SoFar;
+use crate::without::{Source, sources};
 use crate::{input, limits};
 use isolde::{Check, Level, Limit, Options, Verdict, Violated, applicable_levels};
 use isolde_history::Index;
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     clock_drift: Option<Duration>,
     /// Do without this source of version order, as `check` does
     #[arg(long, value_enum, value_name = "SOURCE")]
-    without: Vec<check::Source>,
+    without: Vec<Source>,
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
@@ -70,7 +71,7 @@ fn given_up(arguments: &Arguments, reached: Limit, so_far: &SoFar) -> Option<(St
 
 fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
     let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
-    let sources = check::sources(&arguments.without);
+    let sources = sources(&arguments.without);
     if !sources.given {
         history = history.without_version_orders();
     }

@@ -118,8 +118,12 @@ impl Job {
     pub(crate) fn say_decided(&self, name: &str, level: Level, verdict: &Verdict, seconds: f64) {
         let stages = self.progress.take();
         let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
+        let by = match (self.progress.by(level), verdict) {
+            (Some(by), Verdict::Satisfied(_) | Verdict::Violated(_)) => format!(" by {by}"),
+            _ => String::new(),
+        };
         let verdict = verdict.name();
-        say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
+        say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{by}{stages}"));
     }
 
     /// What shows the violations, as briefly as can be found until the clock says that it is

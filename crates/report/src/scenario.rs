@@ -141,6 +141,9 @@ pub struct ScenarioOp {
     /// When it ran, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
+    /// What asked for it, without its literals, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
     /// Where it stands in the source, as `file:line`.
     pub place: String,
     /// Whether the proof rests on it.
@@ -213,6 +216,17 @@ pub struct ScenarioCase {
 }
 
 impl Scenario {
+    /// What asked for the operations that the proof rests on, each with its place.
+    pub fn statements(&self) -> Vec<(&str, &str)> {
+        let ops = self.transactions.iter().flat_map(|txn| &txn.operations);
+        let mut found: Vec<(&str, &str)> = Vec::new();
+        for op in ops.filter(|op| op.involved) {
+            let statement = op.statement.as_deref().map(|it| (op.place.as_str(), it));
+            found.extend(statement.filter(|it| !found.contains(it)));
+        }
+        found
+    }
+
     /// All edges: those of the cycle, of all cases, all facts, and everything they follow from.
     pub fn all_edges(&self) -> Vec<&ScenarioEdge> {
         let cases = self.cases.iter().flat_map(|case| &case.edges);

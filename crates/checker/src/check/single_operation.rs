@@ -96,14 +96,6 @@ impl Check<'_> {
         }
     }
 
-    /// Single operations on lists, or on objects whose versions the database put in order:
-    /// linearizability asks of them what strict serializability does.
-    pub(crate) fn strictly_linearizable(&mut self) -> Option<Verdict> {
-        let applies = linearizable::obstacle(self.history).is_none();
-        let verdict = applies.then(|| self.decide(Level::StrictSerializable))?;
-        (!matches!(verdict, Verdict::Unknown(_))).then_some(verdict)
-    }
-
     fn reading(&self) -> Reading {
         Reading { drift: self.options.clock_drift, ..Reading::default() }
     }

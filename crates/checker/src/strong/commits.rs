@@ -106,7 +106,7 @@ pub(super) fn decide<L: CommitLevel>(
     (limits.observe)(Stage::Infer);
     let mut versions = Versions::new(history, index, model, options.sources);
     if !versions.find_conditions(model, limits.stop) {
-        return (limit(acyclic::Stop::Asked, limits), Vec::new());
+        return (Verdict::Unknown(Unknown::Limit(limits.reached())), Vec::new());
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
@@ -188,7 +188,7 @@ impl<'a> Commits<'a> {
         {
             let effort = Effort::of(self.options.conflicts_max);
             let solved = self.solve_asking(&order, effort, asking);
-            return solved.unwrap_or_else(|stop| limit(stop, self.limits));
+            return solved.unwrap_or_else(|stop| self.stopped(stop));
         }
         match depth {
             Depth::Search => self.search::<L>(order),
@@ -227,7 +227,7 @@ impl<'a> Commits<'a> {
         }
         let effort = Effort::of(self.options.conflicts_max);
         let solved = self.solve::<L>(&better.unwrap_or(order), effort);
-        solved.unwrap_or_else(|stop| limit(stop, self.limits))
+        solved.unwrap_or_else(|stop| self.stopped(stop))
     }
 
     /// An order near one of a stronger level, if there is one; or a verdict, if a short search
@@ -240,7 +240,7 @@ impl<'a> Commits<'a> {
         match self.solve::<L>(order, Effort::of(Some(most.min(CONFLICTS_FIRST)))) {
             Ok(verdict) => return Err(verdict),
             Err(acyclic::Stop::Conflicts | acyclic::Stop::Work) => {}
-            Err(stop) => return Err(limit(stop, self.limits)),
+            Err(stop) => return Err(self.stopped(stop)),
         }
         (self.limits.observe)(Stage::Witness);
         Ok(self.nearly_stronger(usize::MAX))
@@ -362,7 +362,7 @@ impl<'a> Commits<'a> {
                 let proof = self.prover().of_search(&refutation, &asked);
                 let history = self.versions.history;
                 let anomaly = naming::of_derivation(history, self.model.level, &proof);
-                violated(anomaly, Some(proof))
+                Verdict::Violated(violated(anomaly, Some(proof)))
             }
             Solved::Stopped(stop) => return Err(stop),
         })
@@ -373,7 +373,8 @@ impl<'a> Commits<'a> {
         let steps = short_cycle(&self.graph, &Core::new(&self.graph, stuck));
         let proof = self.prover().of_cycle(&steps);
         let cycle = derivation::cycle(&proof).expect("the proof of a cycle");
-        violated(L::anomaly(self.versions.history, cycle), Some(proof))
+        let anomaly = L::anomaly(self.versions.history, cycle);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     pub(super) fn premises(&self) -> Premises<'_> {
@@ -384,14 +385,18 @@ impl<'a> Commits<'a> {
         ProofBuilder::new(self.model, self.versions, self.premises())
     }
 
+    fn stopped(&self, stop: acyclic::Stop) -> Verdict {
+        Verdict::Unknown(Unknown::Limit(limit(stop, self.limits)))
+    }
+
     /// A verdict if a limit is reached.
     fn halt(&self) -> Option<Verdict> {
         if self.limits.is_over() {
-            return Some(limit(acyclic::Stop::Asked, self.limits));
+            return Some(self.stopped(acyclic::Stop::Asked));
         }
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let most = self.limits.working_bytes_max?;
-        (used > most).then(|| limit(acyclic::Stop::Memory, self.limits))
+        (used > most).then(|| self.stopped(acyclic::Stop::Memory))
     }
 }
 

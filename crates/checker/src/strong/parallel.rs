@@ -12,7 +12,7 @@
 
 use super::commits::{CommitLevel, Commits};
 use super::cycle::Step;
-use super::decision::{missed_each_other, violated};
+use super::decision::violated;
 use super::forced_orders::{self, OneMissed};
 use super::graph::Why;
 use super::model::{Events, Model, Node, Protected, Writers};
@@ -82,11 +82,12 @@ impl CommitLevel for Parallel {
     }
 
     fn begin(commits: &mut Commits<'_>) -> Option<Verdict> {
-        let &Divergence { first, second } = commits.versions.divergences.first()?;
-        let history = commits.versions.history;
-        let cycle = missed_each_other(commits.versions, Divergence { first, second });
+        let &divergence = commits.versions.divergences.first()?;
+        let Divergence { first, second } = divergence;
+        let (history, cycle) = (commits.versions.history, divergence.cycle(commits.versions));
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(violated(naming::of_event_cycle(history, MODEL.level, cycle), Some(proof)))
+        let anomaly = naming::of_event_cycle(history, MODEL.level, cycle);
+        Some(Verdict::Violated(violated(anomaly, Some(proof))))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -99,7 +100,7 @@ impl CommitLevel for Parallel {
         steps.extend_from_slice(path);
         let proof = commits.prover().of_cycle(&steps);
         let anomaly = naming::of_derivation(commits.versions.history, MODEL.level, &proof);
-        violated(anomaly, Some(proof))
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     fn anomaly(history: &History, cycle: Cycle) -> Anomaly {

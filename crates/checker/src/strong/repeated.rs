@@ -17,7 +17,7 @@ const REFUSED_ORIGINS_MAX: usize = 1 << 22;
 
 /// What becomes of refused compare-and-sets that do not tell what they found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     LeftOut,
     Tried,
 }
@@ -81,13 +81,13 @@ pub(super) fn repeated_reads(
 }
 
 /// Whether some refused compare-and-sets do not tell what they found.
-pub(super) fn has_refused(history: &History, index: &Index) -> bool {
+pub(crate) fn has_refused(history: &History, index: &Index) -> bool {
     let is_refused = |read| history.op(index.read(read).op).kind == OpKind::ReadOther;
     index.several().iter().any(|several| is_refused(several.read))
 }
 
 /// Whether in an order every refused compare-and-set finds something else than it expected.
-pub(super) fn refused_fit(history: &History, index: &Index, order: &Satisfied) -> bool {
+pub(crate) fn refused_fit(history: &History, index: &Index, order: &Satisfied) -> bool {
     let mut held: Vec<Value> = history.keys().map(|key| history.initial(key)).collect();
     let is_refused = |op: OpId| history.op(op).kind == OpKind::ReadOther;
     let fits = |held: &[Value], txn| {

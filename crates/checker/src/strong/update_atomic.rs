@@ -94,7 +94,8 @@ impl CommitLevel for UpdateAtomic {
         let mut cycle = derivation::cycle(&proof).expect("the proof of a cycle");
         // It is told from the initial state on.
         cycle.edges.rotate_left(1);
-        violated(Self::anomaly(commits.versions.history, cycle), Some(proof))
+        let anomaly = Self::anomaly(commits.versions.history, cycle);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     fn anomaly(history: &History, cycle: Cycle) -> Anomaly {

@@ -3,8 +3,8 @@
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Edge, Evidence, INITIAL, Level, Limits, Options, Satisfied, Saturate, Verdict,
-    decided_levels,
+    Check, Edge, Evidence, INITIAL, Level, Limits, Options, Satisfied, Strategies, StrategyName,
+    Verdict, decided_levels,
 };
 use isolde_history::{History, Index, OpKind, Outcome, Time, TxnId};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ impl Compared {
     /// saturation first: histories as small as these never need it otherwise.
     fn compare(&mut self, text: &str, clock_drift: Time) {
         let usual = Options { clock_drift, ..Options::default() };
-        let saturating = Options { saturate: Saturate::First, ..usual };
+        let without = Strategies::NONE.and(StrategyName::Search);
+        let saturating = Options { without, ..usual };
         let history = history(text);
         let index = Index::new(&history);
         let mut check = Check::new(&history, &index, &Limits::NONE).with_options(usual);

@@ -142,3 +142,45 @@ fn every_command_keeps_to_the_memory() {
         }
     }
 }
+
+/// `bundle` held the file that it packed: 347 MB of 200.
+#[test]
+fn what_is_packed_need_not_fit_in_memory() {
+    let folder = Folder::with(&[]);
+    let mut history = crate::support::GOOD.to_owned();
+    history.push_str(&"# as long as it likes\n".repeat(2 << 20));
+    folder.write("long.txt", history.as_bytes());
+    let run = within(&folder, "bundle long.txt -o it.tar.gz", 20);
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(folder.isolde("stats it.tar.gz").status, 0);
+}
+
+/// Commands with limits that other tests hold to them, and where.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("run", "run_troubles.rs, interruption.rs"),
+    ("watch", "watch.rs, watch_attacked.rs"),
+    ("serve", "serve.rs"),
+];
+/// Commands that read no history of others: what they do is as large as they are asked for.
+const WITHOUT: [&str; 5] = ["clean", "formats", "gen", "help", "matrix"];
+
+#[test]
+fn every_command_with_a_limit_is_in_the_table() {
+    let folder = Folder::with(&[]);
+    let help = folder.isolde("--help").stdout;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = listed.map_while(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"check"), "{help}");
+    for command in commands {
+        let help = folder.isolde(&format!("{command} --help")).stdout;
+        let takes = |limit: &str| help.lines().any(|line| line.trim_start().starts_with(limit));
+        let (time, memory) = (takes("--timeout"), takes("--memory"));
+        let rows = || CASES.iter().filter(|case| case.command.split(' ').next() == Some(command));
+        if WITHOUT.contains(&command) {
+            assert!(!time && !memory, "{command}");
+        } else if ELSEWHERE.iter().all(|(other, _)| *other != command) {
+            assert!(memory && rows().count() > 0, "{command} is not in the table");
+            assert!(rows().all(|case| case.takes_timeout == time), "{command}");
+        }
+    }
+}

@@ -286,6 +286,10 @@ impl Cast<'_> {
             words: (it.kind == OpKind::Call).then(|| crate::real_time::call(prose, op, it.key)),
             rows,
             time: history.has_op_times().then(|| span(history.op_interval(op))),
+            statement: match history.datum(history.statement(op)) {
+                Datum::Text(text) => Some(text.to_owned()),
+                _ => None,
+            },
             place: prose.place_of(op),
             involved: member.involved.binary_search(&op).is_ok(),
         }
