@@ -11,15 +11,16 @@ mod fingerprint;
 mod level;
 mod proof;
 mod read;
+mod rule;
 mod verify;
 mod write;
 
 pub use fingerprint::Fingerprint;
 pub use proof::{
     Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node,
-    Open, Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Taken, Variable,
-    Witness,
+    Open, Proof, Reading, ReadingKind, Refutation, Search, Step, Taken, Variable, Witness,
 };
 pub use read::read;
+pub use rule::{Rule, StepId};
 pub use verify::{Extent, OtherHistory, Refused, Verifier, verify};
 pub use write::write;

@@ -7,9 +7,9 @@
 use crate::fingerprint::Fingerprint;
 use crate::proof::{
     Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Literal, Node,
-    Open, Proof, Reading, ReadingKind, Refutation, Rule, Search, Step, StepId, Taken, Variable,
-    Witness,
+    Open, Proof, Reading, ReadingKind, Refutation, Search, Step, Taken, Variable, Witness,
 };
+use crate::rule::{Rule, StepId};
 use crate::write::FIRST_LINE;
 use isolde_history::{KeyId, OpId, Place, ReadError, Source, Time, TxnId};
 
@@ -191,7 +191,7 @@ fn read_refutation(lines: &mut Lines<'_, '_>, depth: usize) -> Result<Refutation
     while lines.words().is("clause") {
         let clause = lines.words().after_first().whole(Words::clause);
         clauses.push(clause.ok_or_else(|| {
-            lines.expected("`clause cycle`, `clause one-origin`, `clause seen-or-after` or `clause lemma` and what it needs")
+            lines.expected("`clause cycle`, `clause one-origin`, `clause seen-or-after`, `clause seen-together` or `clause lemma` and what it needs")
         })?);
         lines.advance()?;
     }
@@ -433,18 +433,27 @@ impl<'a> Words<'a> {
                 let (writer, other) = (self.txn()?, self.txn()?);
                 Some(Clause::SeenOrAfter { read, key, writer, other })
             }
+            "seen-together" => {
+                Some(Clause::SeenTogether { one: self.origin()?, other: self.origin()? })
+            }
             "lemma" => Some(Clause::Lemma(self.list(Words::literal)?)),
             _ => None,
         }
     }
 
     fn link(&mut self) -> Option<Link> {
-        let word = self.next()?;
-        let Some((first, rest)) = word.split_once(':') else {
-            return natural::<u32>(word).map(|step| Link::Step(StepId(step)));
-        };
-        let (from, to) = rest.split_once(':')?;
-        Some(Link::Literal { literal: literal(first)?, from: node(from)?, to: node(to)? })
+        let parts: Vec<&str> = self.next()?.split(':').collect();
+        Some(match parts[..] {
+            [step] => Link::Step(StepId(natural(step)?)),
+            [it, from, to] => {
+                Link::Literal { literal: literal(it)?, from: node(from)?, to: node(to)? }
+            }
+            [order, origin, from, to] => {
+                let (order, origin) = (literal(order)?, literal(origin)?);
+                Link::Overwritten { order, origin, from: node(from)?, to: node(to)? }
+            }
+            _ => return None,
+        })
     }
 }
 

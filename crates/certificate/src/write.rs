@@ -2,8 +2,9 @@
 
 use crate::proof::{
     Case, Cases, Certificate, ChosenOrigin, Claim, Clause, Derivation, End, Link, Open, Proof,
-    Reading, Refutation, Rule, Step, StepId, Taken, Variable, Witness,
+    Reading, Refutation, Step, Taken, Variable, Witness,
 };
+use crate::rule::{Rule, StepId};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
@@ -160,6 +161,9 @@ fn write_clause(clause: &Clause, out: &mut dyn Write) -> io::Result<()> {
                 match link {
                     Link::Step(step) => write!(out, " {}", step.0)?,
                     Link::Literal { literal, from, to } => write!(out, " {literal}:{from}:{to}")?,
+                    Link::Overwritten { order, origin, from, to } => {
+                        write!(out, " {order}:{origin}:{from}:{to}")?;
+                    }
                 }
             }
             writeln!(out)
@@ -169,6 +173,9 @@ fn write_clause(clause: &Clause, out: &mut dyn Write) -> io::Result<()> {
         }
         Clause::SeenOrAfter { read, key, writer, other } => {
             writeln!(out, "clause seen-or-after {} {} {} {}", read.0, key.0, writer.0, other.0)
+        }
+        Clause::SeenTogether { one, other } => {
+            writeln!(out, "clause seen-together {} {}", Origin(one), Origin(other))
         }
         Clause::Lemma(literals) => {
             write!(out, "clause lemma")?;

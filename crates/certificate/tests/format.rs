@@ -53,9 +53,14 @@ fn everything() -> Certificate {
     ];
     let literal = Literal::no(2);
     let clauses = vec![
-        Clause::Cycle(vec![Link::Step(StepId(6)), Link::Literal { literal, from, to }]),
+        Clause::Cycle(vec![
+            Link::Step(StepId(6)),
+            Link::Literal { literal, from, to },
+            Link::Overwritten { order: Literal::yes(0), origin: Literal::yes(1), from, to },
+        ]),
         Clause::OneOrigin { read, key },
         Clause::SeenOrAfter { read, key, writer: TxnId(8), other: TxnId(9) },
+        Clause::SeenTogether { one: origin, other: ChosenOrigin { writer: None, ..origin } },
         Clause::Lemma(vec![Literal::yes(0), literal]),
         Clause::Lemma(vec![]),
     ];
@@ -184,7 +189,7 @@ fn damage_is_told_with_its_line() {
     );
     assert_eq!(
         with("claims 18", "claims 17"),
-        "c: line 125: expected nothing after the last claim, found `claim violated causal`"
+        "c: line 126: expected nothing after the last claim, found `claim violated causal`"
     );
     assert_eq!(
         with("claims 18", "claims 19"),

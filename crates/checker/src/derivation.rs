@@ -7,7 +7,8 @@
 //! smallest counterexample, its sentences and its picture are made of what it gives.
 
 use crate::anomaly::{Cases, Evidence, Seen};
-use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use hashbrown::HashSet;
 use isolde_certificate::{
     ChosenOrigin, Clause, Derivation, End, Link, Literal, Node, Rule, Search, Step, StepId,
     Variable,
@@ -24,8 +25,16 @@ const CASES_MAX: usize = 8;
 pub(crate) fn evidence(history: &History, proof: &Derivation) -> Evidence {
     let steps = Steps(&proof.steps);
     match &proof.end {
-        End::Cycle(path) => Evidence::Cycle(Cycle { edges: steps.path(path, 0) }),
+        End::Cycle(path) => Evidence::Cycle(steps.cycle(path)),
         End::Search(search) => Evidence::Cases(SearchReader::new(history, steps, search).cases()),
+    }
+}
+
+/// The cycle that a derivation ends with, if it does.
+pub(crate) fn cycle(proof: &Derivation) -> Option<Cycle> {
+    match &proof.end {
+        End::Cycle(path) => Some(Steps(&proof.steps).cycle(path)),
+        End::Search(_) => None,
     }
 }
 
@@ -34,8 +43,13 @@ pub(crate) fn evidence(history: &History, proof: &Derivation) -> Evidence {
 pub(crate) struct Steps<'a>(pub(crate) &'a [Step]);
 
 impl Steps<'_> {
-    pub(crate) fn rule(self, id: StepId) -> &'_ Rule {
+    fn rule(&self, id: StepId) -> &Rule {
         &self.0[id.0 as usize].rule
+    }
+
+    /// The steps that a step follows from.
+    pub(crate) fn path_of(&self, id: StepId) -> &[StepId] {
+        self.rule(id).path().map_or(&[], Vec::as_slice)
     }
 
     /// A step without what it follows from.
@@ -64,12 +78,8 @@ impl Steps<'_> {
     /// is, nor is that whoever replaced a version had read it.
     pub(crate) fn premises(self, id: StepId) -> Vec<StepId> {
         let step = &self.0[id.0 as usize];
-        let path = step.rule.path().map_or(&[][..], Vec::as_slice);
-        let is_between = |id: &StepId| {
-            let step = &self.0[id.0 as usize];
-            step.from.txn() != step.to.txn()
-        };
-        let path: Vec<StepId> = path.iter().copied().filter(is_between).collect();
+        let path = self.path_of(id);
+        let path: Vec<StepId> = path.iter().copied().filter(|&id| self.is_between(id)).collect();
         match (&step.rule, &path[..]) {
             (Rule::AntiDependency { key, .. }, &[only])
                 if matches!(self.rule(only), Rule::ReadsFrom { key: of, .. } if of == key)
@@ -81,13 +91,25 @@ impl Steps<'_> {
         }
     }
 
+    fn cycle(self, path: &[StepId]) -> Cycle {
+        Cycle { edges: self.path(path, 0) }
+    }
+
     /// The edges of a path, each with what it follows from. No deeper than some levels, so this
     /// may recurse.
     fn path(self, path: &[StepId], depth: usize) -> Vec<Edge> {
-        path.iter().map(|&id| self.told(id, depth)).collect()
+        let path = path.iter().filter(|&&id| path.len() == 1 || self.is_between(id));
+        path.map(|&id| self.nested(id, depth)).collect()
     }
 
-    fn told(self, id: StepId, depth: usize) -> Edge {
+    /// Whether a step is one between two transactions.
+    fn is_between(self, id: StepId) -> bool {
+        let step = &self.0[id.0 as usize];
+        step.from.txn() != step.to.txn()
+    }
+
+    /// A step with what it follows from nested in it, down to some depth.
+    fn nested(self, id: StepId, depth: usize) -> Edge {
         let mut edge = self.edge(id);
         let premises = self.premises(id);
         let Reason::Rule(rule) = &mut edge.reason else { return edge };
@@ -96,10 +118,10 @@ impl Steps<'_> {
             [] => Vec::new(),
             // An order that a list or the database shows is where a derivation begins.
             &[only] if self.edge(only).is_version() => vec![self.edge(only)],
-            [first, .., _] | [first] if depth >= DEPTH_MAX => {
-                let last = premises[premises.len() - 1];
-                let ends = (self.edge(*first).before, self.edge(last).after);
-                vec![Edge::new(ends.0, ends.1, Reason::Untold { steps: None })]
+            &[first, ..] if depth >= DEPTH_MAX => {
+                let last = premises.last().copied().unwrap_or(first);
+                let (before, after) = (self.edge(first).before, self.edge(last).after);
+                vec![Edge::new(before, after, Reason::Untold { steps: None })]
             }
             premises => self.path(premises, depth + 1),
         };
@@ -126,15 +148,23 @@ struct SearchReader<'a> {
     history: &'a History,
     steps: Steps<'a>,
     search: &'a Search,
+    /// Versions whose order is a choice of its own.
+    ordered: HashSet<(KeyId, TxnId, TxnId)>,
     later: Vec<Later>,
-    /// What operations by condition are taken to have seen in the case that is told.
+    /// What operations by condition are taken to have seen in the present case.
     seen: Vec<Seen>,
 }
 
 impl<'a> SearchReader<'a> {
     fn new(history: &'a History, steps: Steps<'a>, search: &'a Search) -> Self {
+        let orders = search.variables.iter().filter_map(|variable| match *variable {
+            Variable::Order { key, first, second } => Some((key, first, second)),
+            _ => None,
+        });
+        let ordered = orders.flat_map(|(key, one, other)| [(key, one, other), (key, other, one)]);
+        let ordered = ordered.collect();
         let (later, seen) = (Vec::new(), Vec::new());
-        let mut reader = SearchReader { history, steps, search, later, seen };
+        let mut reader = SearchReader { history, steps, search, ordered, later, seen };
         reader.later = reader.later();
         reader
     }
@@ -172,18 +202,10 @@ impl<'a> SearchReader<'a> {
         match *clause {
             Clause::Cycle(_) | Clause::SeenTogether { .. } => false,
             Clause::OneOrigin { .. } | Clause::Lemma(_) => true,
-            Clause::SeenOrAfter { key, writer, other, .. } => self.orders(key, writer, other),
-        }
-    }
-
-    /// Whether the order of two versions is a choice of its own.
-    fn orders(&self, of: KeyId, one: TxnId, other: TxnId) -> bool {
-        self.search.variables.iter().any(|variable| match *variable {
-            Variable::Order { key, first, second } => {
-                key == of && [(one, other), (other, one)].contains(&(first, second))
+            Clause::SeenOrAfter { key, writer, other, .. } => {
+                self.ordered.contains(&(key, writer, other))
             }
-            _ => false,
-        })
+        }
     }
 
     /// Orders of events that the refutation takes for what follows if a read saw one version
@@ -213,11 +235,13 @@ impl<'a> SearchReader<'a> {
             Clause::Cycle(ref links) => self.cycle(links),
             Clause::SeenOrAfter { read, key, writer, other } => {
                 let visible = supposed(other, self.history.txn_of(read));
-                missed((read, key), Some(writer), other, visible)
+                missed(ChosenOrigin { read, key, writer: Some(writer) }, other, visible)
             }
-            Clause::SeenTogether { read, key, writer, other, source: (source, of) } => {
-                let visible = Edge::reads_from(other, self.history.txn_of(read), source, of);
-                missed((read, key), writer, other, visible)
+            Clause::SeenTogether { one, other } => {
+                let ChosenOrigin { read: source, key, writer } = other;
+                let seen = writer.expect("a transaction was seen");
+                let visible = Edge::reads_from(seen, self.history.txn_of(one.read), source, key);
+                missed(one, seen, visible)
             }
             Clause::OneOrigin { .. } | Clause::Lemma(_) => unreachable!("no contradiction"),
         }
@@ -240,7 +264,6 @@ impl<'a> SearchReader<'a> {
             edges.push(Edge::new(from.txn(), to.txn(), reason));
         }
         edges.extend(self.steps.path(&path, 0));
-        edges.retain(|edge| edge.before != edge.after);
         Cycle { edges }
     }
 
@@ -291,17 +314,12 @@ fn supposed(first: TxnId, second: TxnId) -> Edge {
 
 /// Were the version that a read missed later than the one that it saw, it would have been
 /// overwritten and would not.
-fn missed(
-    (read, key): (OpId, KeyId),
-    writer: Option<TxnId>,
-    other: TxnId,
-    visible: Edge,
-) -> Cycle {
-    let later = match writer {
+fn missed(seen: ChosenOrigin, other: TxnId, visible: Edge) -> Cycle {
+    let later = match seen.writer {
         Some(writer) => supposed(writer, other),
         None => Edge::by(Rule::InitialFirst, INITIAL, other),
     };
-    let overwritten = Rule::Visible { read, key, path: vec![visible] };
+    let overwritten = Rule::Visible { read: seen.read, key: seen.key, path: vec![visible] };
     let overwritten = Edge::by(overwritten, other, later.before);
     Cycle { edges: vec![later, overwritten] }
 }

@@ -127,14 +127,7 @@ impl Edge {
 
     /// An order of versions that a list shows or the database told.
     pub const fn version(step: &VersionStep) -> Edge {
-        let key = step.key;
-        let rule = match step.evidence {
-            VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
-                Rule::ListOrder { read, key }
-            }
-            VersionEvidence::Given => Rule::GivenOrder { key },
-        };
-        Edge::by(rule, step.before, step.after)
+        Edge::by(version_rule(step), step.before, step.after)
     }
 
     /// What kind of dependency it is.
@@ -240,6 +233,17 @@ impl Cycle {
     /// The transactions on the cycle, without the initial one.
     pub fn txns(&self) -> Vec<TxnId> {
         self.edges.iter().map(|edge| edge.before).filter(|&txn| txn != INITIAL).collect()
+    }
+}
+
+/// The rule that an order of versions which a list shows, or the database told, holds by.
+pub(crate) const fn version_rule<Path>(step: &VersionStep) -> Rule<Path> {
+    let key = step.key;
+    match step.evidence {
+        VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
+            Rule::ListOrder { read, key }
+        }
+        VersionEvidence::Given => Rule::GivenOrder { key },
     }
 }
 

@@ -11,6 +11,7 @@ mod anomaly;
 mod check;
 mod choices;
 mod database_claims;
+mod derivation;
 pub mod elle;
 mod evidence;
 mod explain;

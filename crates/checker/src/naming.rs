@@ -12,9 +12,10 @@
 //! overlap is what the level is violated by. A name is one that the level forbids.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
+use crate::derivation;
 use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason, with_premises};
 use crate::level::Level;
-use isolde_certificate::Rule;
+use isolde_certificate::{Derivation, Rule};
 use isolde_history::{History, KeyId, OpId, OpKind, TxnId};
 
 /// How often a cycle is turned until no edge of it says that something was overwritten.
@@ -76,6 +77,15 @@ pub(crate) fn of_event_cycle(history: &History, level: Level, cycle: Cycle) -> A
     let cycle = plain(history, cycle);
     let kind = kind_at(history, level, &cycle);
     of_named_cycle(history, cycle, kind)
+}
+
+/// The anomaly that a derivation shows.
+pub(crate) fn of_derivation(history: &History, level: Level, proof: &Derivation) -> Anomaly {
+    match derivation::evidence(history, proof) {
+        Evidence::Cycle(cycle) => of_event_cycle(history, level, cycle),
+        Evidence::Cases(cases) => of_cases(cases),
+        Evidence::Operations { .. } => unreachable!("a derivation is more than operations"),
+    }
 }
 
 /// The same for cycles, one of which there is in any case.

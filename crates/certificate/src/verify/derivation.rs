@@ -13,7 +13,8 @@
 use super::facts::{Facts, Origin, Read, Seen, Sole};
 use super::{lists, search, versions};
 use crate::level::{Commits, EventKind, Level, Meaning, Reads, Rows, Visible};
-use crate::proof::{Derivation, End, Node, Rule, Step, StepId};
+use crate::proof::{Derivation, End, Node, Step};
+use crate::rule::{Rule, StepId};
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
 use std::collections::HashSet;
 

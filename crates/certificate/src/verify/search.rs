@@ -110,6 +110,7 @@ impl Clauses<'_, '_, '_> {
             Clause::SeenOrAfter { read, key, writer, other } => {
                 self.seen_or_after(*read, *key, *writer, *other)
             }
+            Clause::SeenTogether { one, other } => self.seen_together(one, other),
             Clause::Lemma(literals) => {
                 literals.iter().try_for_each(|&literal| self.variable(literal).map(|_| ()))?;
                 Ok(literals.clone())
@@ -131,6 +132,11 @@ impl Clauses<'_, '_, '_> {
                 Link::Literal { literal, from, to } => {
                     walk.edge(from, to, self.edge(literal, from, to)?)?;
                     literals.push(!literal);
+                }
+                Link::Overwritten { order, origin, from, to } => {
+                    self.check_overwritten((order, origin), from, to)?;
+                    walk.edge(from, to, Kind::AntiDependency)?;
+                    literals.extend([!order, !origin]);
                 }
             }
         }
@@ -182,6 +188,32 @@ impl Clauses<'_, '_, '_> {
             }
             Variable::Origin(_) => Err(refused()),
         }
+    }
+
+    /// Checks that who saw the first of two versions precedes the writer of the second.
+    fn check_overwritten(
+        &self,
+        (order, origin): (Literal, Literal),
+        from: Node,
+        to: Node,
+    ) -> Result<(), String> {
+        let prover = self.prover;
+        prover.check_node(from)?;
+        prover.check_node(to)?;
+        let refused = || Err(format!("{order} and {origin} do not mean {from} before {to}"));
+        let (Variable::Order { key, first, second }, Variable::Origin(seen)) =
+            (*self.variable(order)?, *self.variable(origin)?)
+        else {
+            return refused();
+        };
+        let (first, second) = if order.is_yes() { (first, second) } else { (second, first) };
+        let read = origin_of(prover, &seen)?;
+        let is_meant = origin.is_yes()
+            && (seen.key, seen.writer) == (key, Some(first))
+            && (from, to) == (prover.begin(read.txn), Node::commit(second))
+            && read.txn != second
+            && prover.is_protected(&read);
+        if is_meant { Ok(()) } else { refused() }
     }
 
     /// Whether a transaction surely reads a key from another, by a protected read.
@@ -246,25 +278,59 @@ impl Clauses<'_, '_, '_> {
             return Err("the reader and the other writer write no common key".into());
         }
         let place = |variable: Variable| self.places.get(&variable).copied();
-        let before = |from, to| {
-            let yes = place(Variable::Before { from, to }).map(Literal::yes);
-            yes.or_else(|| place(Variable::Before { from: to, to: from }).map(Literal::no))
-        };
         let order = |first, second| Variable::Order { key, first, second };
         let overwritten = if self.prover.sees_common_writers() {
-            before(Node::commit(other), Node::commit(writer))
+            self.before(Node::commit(other), Node::commit(writer))
         } else {
             (place(order(other, writer)).map(Literal::yes))
                 .or_else(|| place(order(writer, other)).map(Literal::no))
         };
         let overwritten = overwritten.ok_or("there is no variable for the order of the writers")?;
-        let after = before(self.prover.begin(read.txn), Node::commit(other))
+        let after = (self.before(self.prover.begin(read.txn), Node::commit(other)))
             .ok_or("there is no variable for the events of reader and writer")?;
-        let seen = place(Variable::Origin(origin)).map(Literal::no);
-        let sole = || self.prover.facts.sole_origin(&read, self.prover.reads());
-        if seen.is_none() && sole() != Sole::One(Origin::Txn(writer)) {
+        Ok([overwritten, after].into_iter().chain(self.not_seen(&read, origin)?).collect())
+    }
+
+    /// A reader sees all of whom it reads from.
+    fn seen_together(
+        &self,
+        one: &ChosenOrigin,
+        other: &ChosenOrigin,
+    ) -> Result<Vec<Literal>, String> {
+        let prover = self.prover;
+        let (read, source) = (origin_of(prover, one)?, origin_of(prover, other)?);
+        if !prover.sees_common_writers() {
+            return Err("the level does not say this of what is seen together".into());
+        }
+        let seen = other.writer.ok_or("expected a transaction that was seen")?;
+        prover.check_writer(seen, one.key)?;
+        if read.txn != source.txn || seen == read.txn || Some(seen) == one.writer {
+            return Err("expected two reads of one transaction that saw others".into());
+        }
+        let before = one.writer.map(|writer| {
+            let before = self.before(Node::commit(seen), Node::commit(writer));
+            before.ok_or("there is no variable for the order of the writers")
+        });
+        let mut literals: Vec<Literal> = before.transpose()?.into_iter().collect();
+        literals.extend(self.not_seen(&read, *one)?);
+        literals.extend(self.not_seen(&source, *other)?);
+        Ok(literals)
+    }
+
+    /// The literal that one event precedes another.
+    fn before(&self, from: Node, to: Node) -> Option<Literal> {
+        let place = |from, to| self.places.get(&Variable::Before { from, to }).copied();
+        place(from, to).map(Literal::yes).or_else(|| place(to, from).map(Literal::no))
+    }
+
+    /// The literal that a read did not see what it is said to have seen; none if it surely did.
+    fn not_seen(&self, read: &Read<'_>, origin: ChosenOrigin) -> Result<Option<Literal>, String> {
+        let seen = self.places.get(&Variable::Origin(origin)).copied().map(Literal::no);
+        let wanted = origin.writer.map_or(Origin::Initial, Origin::Txn);
+        let sole = || self.prover.facts.sole_origin(read, self.prover.reads());
+        if seen.is_none() && sole() != Sole::One(wanted) {
             return Err("there is no variable for the origin".into());
         }
-        Ok([overwritten, after].into_iter().chain(seen).collect())
+        Ok(seen)
     }
 }

@@ -6,9 +6,10 @@
 //! for a reader, the rest is counted as [`Reason::Untold`].
 
 use crate::anomaly::Anomaly;
-use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
+use crate::derivation::Steps;
+use crate::evidence::{Cycle, Edge, EdgeKind, Reason};
 use hashbrown::{HashMap, HashSet};
-use isolde_certificate::{Derivation, Node, Rule, Step, StepId};
+use isolde_certificate::{Derivation, StepId};
 use isolde_history::{KeyId, OpId, TxnId};
 use std::collections::VecDeque;
 
@@ -51,7 +52,7 @@ impl Fact {
 }
 
 struct Teller<'a> {
-    steps: &'a [Step],
+    steps: Steps<'a>,
     /// Where the proof derives each fact.
     derived: HashMap<Fact, StepId>,
     /// Facts whose derivations are told.
@@ -65,14 +66,14 @@ struct Teller<'a> {
 impl<'a> Teller<'a> {
     fn new(proof: &'a Derivation) -> Teller<'a> {
         let mut teller = Teller {
-            steps: &proof.steps,
+            steps: Steps(&proof.steps),
             derived: HashMap::new(),
             chosen: HashSet::new(),
             shown: HashSet::new(),
             told: HashSet::new(),
         };
         for place in 0..proof.steps.len() as u32 {
-            if let Some(fact) = Fact::of(&teller.edge(StepId(place))) {
+            if let Some(fact) = Fact::of(&teller.steps.edge(StepId(place))) {
                 teller.derived.entry(fact).or_insert(StepId(place));
             }
         }
@@ -102,7 +103,7 @@ impl<'a> Teller<'a> {
             self.chosen.insert(fact);
             if let Some(&step) = self.derived.get(&fact) {
                 self.shown.insert(step);
-                self.shown.extend(path(&self.steps[step.0 as usize].rule));
+                self.shown.extend(self.steps.path_of(step));
             }
             open.extend(premises);
         }
@@ -182,64 +183,23 @@ impl<'a> Teller<'a> {
             return own.to_vec();
         }
         let step = Fact::of(edge).and_then(|fact| self.derived.get(&fact));
-        step.map_or_else(|| own.to_vec(), |&step| self.because(step))
-    }
-
-    /// The path that a step follows from, as edges between transactions.
-    fn because(&self, step: StepId) -> Vec<Edge> {
-        let rule = &self.steps[step.0 as usize].rule;
-        let edges = path(rule).iter().map(|&id| self.edge(id));
-        let edges: Vec<Edge> = edges.filter(|edge| edge.before != edge.after).collect();
-        match (rule, &edges[..]) {
-            // That who replaced a version had read it needs no step of its own.
-            (Rule::AntiDependency { key, .. }, [only])
-                if only.kind() == EdgeKind::Wr
-                    && only.key() == Some(*key)
-                    && only.after == self.steps[step.0 as usize].to.txn() =>
-            {
-                Vec::new()
-            }
-            _ => edges,
-        }
-    }
-
-    /// A step as an edge, without what it follows from.
-    fn edge(&self, id: StepId) -> Edge {
-        let step = &self.steps[id.0 as usize];
-        let (before, after) = (txn_of(step.from), txn_of(step.to));
-        let reason = match step.rule {
-            Rule::Pair { key, ref path } => match path[..] {
-                [only] => match self.steps[only.0 as usize].rule {
-                    Rule::InitialRead { read, .. } => Reason::FirstVersion { read, key },
-                    _ => Reason::Rule(Rule::Pair { key, path: Vec::new() }),
-                },
-                _ => Reason::Rule(Rule::Pair { key, path: Vec::new() }),
-            },
-            ref rule => Reason::Rule(rule.with_path(|_| Vec::new())),
-        };
-        Edge::new(before, after, reason)
+        step.map_or_else(
+            || own.to_vec(),
+            |&step| self.steps.premises(step).into_iter().map(|id| self.steps.edge(id)).collect(),
+        )
     }
 
     /// Steps that a fact follows from and that are not told.
     fn untold(&self, fact: Fact) -> Option<usize> {
         let mut met: HashSet<StepId> = HashSet::new();
-        let mut open: Vec<StepId> =
-            path(&self.steps[self.derived.get(&fact)?.0 as usize].rule).to_vec();
+        let mut open: Vec<StepId> = self.steps.path_of(*self.derived.get(&fact)?).to_vec();
         while let Some(step) = open.pop() {
             if !self.shown.contains(&step) && met.insert(step) {
-                open.extend(path(&self.steps[step.0 as usize].rule));
+                open.extend(self.steps.path_of(step));
             }
         }
         Some(met.len())
     }
-}
-
-fn txn_of(node: Node) -> TxnId {
-    if node == Node::INITIAL { INITIAL } else { node.txn() }
-}
-
-fn path(rule: &Rule) -> &[StepId] {
-    rule.path().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::anomaly::{Anomaly, Evidence};
 use crate::evidence::{Edge, INITIAL, Reason};
 use hashbrown::HashSet;
-use isolde_certificate::{Clause, Derivation, End, Link, Node, Variable};
+use isolde_certificate::{ChosenOrigin, Clause, Derivation, End, Link, Node, Variable};
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version};
 
 /// Of a key with more versions, not all are looked at for the sake of a condition.
@@ -115,6 +115,11 @@ impl Named {
         self.keys.insert(key);
     }
 
+    fn origin(&mut self, origin: ChosenOrigin) {
+        self.read(origin.read, origin.key);
+        self.txns.extend(origin.writer);
+    }
+
     fn node(&mut self, node: Node) {
         if node != Node::INITIAL {
             self.txns.insert(node.txn());
@@ -135,10 +140,7 @@ impl Named {
                     self.keys.insert(key);
                     self.txns.extend([first, second]);
                 }
-                Variable::Origin(origin) => {
-                    self.read(origin.read, origin.key);
-                    self.txns.extend(origin.writer);
-                }
+                Variable::Origin(origin) => self.origin(origin),
                 Variable::Before { from, to } => {
                     self.node(from);
                     self.node(to);
@@ -149,7 +151,9 @@ impl Named {
             match clause {
                 Clause::Cycle(links) => {
                     for link in links {
-                        if let Link::Literal { from, to, .. } = *link {
+                        if let Link::Literal { from, to, .. } | Link::Overwritten { from, to, .. } =
+                            *link
+                        {
                             self.node(from);
                             self.node(to);
                         }
@@ -159,6 +163,10 @@ impl Named {
                 Clause::SeenOrAfter { read, key, writer, other } => {
                     self.read(*read, *key);
                     self.txns.extend([*writer, *other]);
+                }
+                Clause::SeenTogether { one, other } => {
+                    self.origin(*one);
+                    self.origin(*other);
                 }
                 Clause::Lemma(_) => {}
             }

@@ -9,8 +9,7 @@
 use super::Options;
 use super::cycle::{Core, Premises, Step, short_cycle};
 use super::decision::{limit, open_pairs, violated};
-use super::explain::Explainer;
-use super::graph::{Derived, Edges, Graph, Rule, Why};
+use super::graph::{Derived, Edges, Graph, Why};
 use super::model::{Model, Node};
 use super::orders::commit_guess::Guess;
 use super::orders::stronger_level;
@@ -23,13 +22,15 @@ use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
 use super::strategies;
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::Anomaly;
+use crate::derivation;
+use crate::evidence::Cycle;
 use crate::limits::{Limits, Stage};
 use crate::naming;
 use crate::strategy::StrategyName;
 use crate::unknown::Unknown;
 use crate::verdict::{Attempt, Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_certificate::ChosenOrigin;
+use isolde_certificate::{ChosenOrigin, Rule};
 use isolde_history::{History, Index, ReadId, TxnId};
 
 /// Smaller histories are searched from a guess.
@@ -71,7 +72,7 @@ pub(super) trait CommitLevel: Asking + Sized {
     fn missed_first(commits: &Commits<'_>, read: ReadId, path: &[Step]) -> Verdict;
 
     /// What a cycle of the graph is called.
-    fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly;
+    fn anomaly(history: &History, cycle: Cycle) -> Anomaly;
 
     /// Asks the solver what it must refuse, if what follows from few choices shows that.
     fn contradicting(commits: &Commits<'_>) -> Option<Self>;
@@ -327,19 +328,18 @@ impl<'a> Commits<'a> {
                     NO_SLOT => &[],
                     _ => sorted.after(versions.index.read(read).key, seen),
                 };
-                let place = move |slot: u32| (versions.writer(slot), slot);
-                let earlier = later.iter().map(move |&slot| place(slot));
+                let earlier = later.iter().map(|&slot| versions.writer(slot));
                 let positions = &positions;
-                earlier.take_while(move |(writer, _)| positions[writer.index()] < at)
+                earlier.take_while(move |writer| positions[writer.index()] < at)
             };
             let firsts = reads.clone().filter_map(|read| missed(read).next());
-            let Some(low) = firsts.map(|(writer, _)| positions[writer.index()]).min() else {
+            let Some(low) = firsts.map(|writer| positions[writer.index()]).min() else {
                 continue;
             };
             behind.find(&self.graph, reader.0, (low, &positions));
             for read in reads {
                 let seen = versions.seen[read.0 as usize];
-                for (writer, slot) in missed(read) {
+                for writer in missed(read) {
                     if !behind.has(writer.0) || !L::must_see(self, writer, reader) {
                         continue;
                     }
@@ -347,7 +347,9 @@ impl<'a> Commits<'a> {
                         return Forced::Verdict(self.missed_first::<L>(read, writer));
                     }
                     let (from, to) = (writer.0, versions.writer(seen).0);
-                    found.push(Derived { from, to, rule: Rule::Visible { read, other: slot } });
+                    let it = versions.index.read(read);
+                    let rule = Rule::Visible { read: it.op, key: it.key, path: (from, reader.0) };
+                    found.push(Derived { from, to, rule });
                 }
             }
         }
@@ -400,11 +402,10 @@ impl<'a> Commits<'a> {
             Solved::Violated(Some(refutation)) => {
                 (self.limits.observe)(Stage::Explain);
                 let asked = inquiry.questions.asked;
-                let anomaly = naming::of_cases(self.explainer().cases(&refutation, &asked));
-                let proof = asked
-                    .is_provable(&refutation)
-                    .then(|| self.prover().of_search(&refutation, &asked));
-                Verdict::Violated(violated(anomaly, proof))
+                let proof = self.prover().of_search(&refutation, &asked);
+                let history = self.versions.history;
+                let anomaly = naming::of_derivation(history, self.model.level, &proof);
+                Verdict::Violated(violated(anomaly, Some(proof)))
             }
             Solved::Stopped(stop) => return Err(stop),
         })
@@ -414,15 +415,13 @@ impl<'a> Commits<'a> {
         (self.limits.observe)(Stage::Explain);
         let steps = short_cycle(&self.graph, &Core::new(&self.graph, stuck));
         let proof = self.prover().of_cycle(&steps);
-        Verdict::Violated(violated(L::anomaly(self, &steps), Some(proof)))
+        let cycle = derivation::cycle(&proof).expect("the proof of a cycle");
+        let anomaly = L::anomaly(self.versions.history, cycle);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     pub(super) fn premises(&self) -> Premises<'_> {
         Premises { graph: &self.graph, clocks: None }
-    }
-
-    pub(super) fn explainer(&self) -> Explainer<'_> {
-        Explainer { model: self.model, versions: self.versions, premises: self.premises() }
     }
 
     pub(super) fn prover(&self) -> ProofBuilder<'_> {

@@ -9,7 +9,6 @@ use super::clocks::Clocks;
 use super::conditions::{all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
-use super::explain::Explainer;
 use super::graph::{Graph, Why};
 use super::model::{Events, Model, Node};
 use super::orders::witness::guess;
@@ -286,16 +285,13 @@ impl<'a> Decision<'a> {
             }
         }
         let steps = short_cycle(graph, &core);
-        let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
-        let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
+        let premises = Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
+        let proof = ProofBuilder::new(self.model, self.versions, premises).of_cycle(&steps);
         if !self.keeps_sessions() && self.give_up(&proof) {
             return Err(GivenUp);
         }
         (self.limits.observe)(Stage::Explain);
-        let explainer =
-            Explainer { model: self.model, versions: self.versions, premises: premises() };
-        let anomaly =
-            naming::of_event_cycle(self.history(), self.model.level, explainer.cycle(&steps));
+        let anomaly = naming::of_derivation(self.history(), self.model.level, &proof);
         Ok(Attempt::Refuted(violated(anomaly, Some(proof))))
     }
 
@@ -316,9 +312,7 @@ impl<'a> Decision<'a> {
         if let Some((stuck, clocks)) = self.focused(&mut graph, order, refutation) {
             return self.cyclic(graph, &stuck, Some(&clocks));
         }
-        let premises = Premises { graph: &graph, clocks: None };
-        let explainer = Explainer { model: self.model, versions: self.versions, premises };
-        let anomaly = naming::of_cases(explainer.cases(refutation, asked));
+        let anomaly = naming::of_derivation(self.history(), self.model.level, &proof);
         Ok(Attempt::Refuted(violated(anomaly, Some(proof))))
     }
 

@@ -7,6 +7,7 @@
 
 use super::model::{Events, Model, Node};
 use super::versions::Slot;
+use isolde_certificate::Rule;
 use isolde_history::{ReadId, TxnId, prefetch};
 
 /// Where an edge comes from, in 32 bits: a kind and a number.
@@ -78,38 +79,24 @@ impl Evidence {
 }
 
 /// An edge that follows from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Derived {
     pub(super) from: Node,
     pub(super) to: Node,
-    pub(super) rule: Rule,
+    /// The rule, and the ends of the path of earlier edges that it follows from.
+    pub(super) rule: Rule<(Node, Node)>,
 }
 
-/// The rule an edge was derived by. Its premise is a path of earlier edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rule {
-    /// A writer of the key commits before the reader begins, who saw another version:
-    /// so the writer comes before the one that was seen.
-    Visible {
-        /// The read.
-        read: ReadId,
-        /// The writer that was overwritten.
-        other: Slot,
-    },
-    /// Two writers of a key, the first of which begins before the second commits.
-    Pair {
-        /// The first.
-        before: Slot,
-        /// The second.
-        after: Slot,
-    },
-    /// The version that was read comes before another one: so the reader does too.
-    Anti {
-        /// The read.
-        read: ReadId,
-        /// The later version.
-        later: Slot,
-    },
+impl Derived {
+    /// What order derived edges have; of those between the same events the first is taken.
+    pub(super) fn rank(&self) -> impl Ord + use<> {
+        let by_preference = match self.rule {
+            Rule::Visible { .. } => 0,
+            Rule::Pair { .. } => 1,
+            _ => 2,
+        };
+        (self.from, self.to, by_preference, self.rule.read(), self.rule.key())
+    }
 }
 
 /// See the module's documentation.

@@ -4,8 +4,8 @@
 //! `sources` turn what is known into edges of one `graph` of events. `strategies` is the table of
 //! ways to find an order that agrees with it, or to refute that there is one; `orders` proposes
 //! and replays without a solver, `search` asks the solver about what a proposal gets wrong, and
-//! `saturate` derives what follows where that is hard. `cycle`, `explain` and `proof` say why a
-//! level does not hold.
+//! `saturate` derives what follows where that is hard. Why a level does not hold, `cycle`
+//! finds and `proof` derives.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -25,8 +25,8 @@
 //! | `commits.rs`, `questions.rs`, `forced_orders.rs` | what these two have in common: their graph, what the solver is asked, orders that cycles force |
 //! | `constraints.rs` | how many choices a history leaves, for measurements |
 //! | `connected.rs` | strongly connected parts |
-//! | `cycle.rs`, `explain.rs`, `argument.rs` | short cycles, cycles of transactions with evidence, the plainest argument against a small history |
-//! | `proof.rs` | refutations as certificates |
+//! | `cycle.rs`, `proof.rs` | short cycles, and refutations as derivations, of which everything else that is said of them is read |
+//! | `argument.rs` | the plainest argument against a small history |
 
 mod argument;
 mod clocks;
@@ -37,7 +37,6 @@ mod constraints;
 mod cover;
 mod cycle;
 mod decision;
-mod explain;
 mod forced_orders;
 mod graph;
 mod model;

@@ -11,24 +11,24 @@
 //! which hold unless the version that was not seen precedes the one that was.
 
 use super::commits::{CommitLevel, Commits};
-use super::cycle::{Premises, Step};
+use super::cycle::Step;
 use super::decision::violated;
 use super::forced_orders::{self, OneMissed};
-use super::graph::{self, Why};
+use super::graph::Why;
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::orders::witness::Pair;
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input};
 use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::evidence::{Cycle, Edge};
+use crate::evidence::{Cycle, Edge, EdgeKind, Reason};
 use crate::level::Level;
 use crate::naming;
 use crate::verdict::Verdict;
 use acyclic::{Refined, Solver};
 use hashbrown::HashMap;
 use isolde_certificate::Rule;
-use isolde_history::{KeyId, ReadId, TxnId};
+use isolde_history::{History, KeyId, ReadId, TxnId};
 use std::collections::VecDeque;
 
 static MODEL: Model = Model {
@@ -82,19 +82,12 @@ impl CommitLevel for Parallel {
     }
 
     fn begin(commits: &mut Commits<'_>) -> Option<Verdict> {
-        let &Divergence { first, second } = commits.versions.divergences.first()?;
-        let versions = commits.versions;
-        let edge = |from: ReadId, to: ReadId| {
-            let it = versions.index.read(from);
-            let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
-            Edge::by(rule, versions.reader(from), versions.reader(to))
-        };
-        let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
+        let &divergence = commits.versions.divergences.first()?;
+        let Divergence { first, second } = divergence;
+        let (history, cycle) = (commits.versions.history, divergence.cycle(commits.versions));
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(Verdict::Violated(violated(
-            naming::of_event_cycle(versions.history, MODEL.level, cycle),
-            Some(proof),
-        )))
+        let anomaly = naming::of_event_cycle(history, MODEL.level, cycle);
+        Some(Verdict::Violated(violated(anomaly, Some(proof))))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -105,19 +98,16 @@ impl CommitLevel for Parallel {
         let reader = commits.versions.reader(read).0;
         let mut steps = vec![Step { from: reader, to: path[0].from, why: Why::InitialRead(read) }];
         steps.extend_from_slice(path);
-        let cycle = commits.explainer().cycle(&steps);
-        let anomaly = naming::of_event_cycle(commits.versions.history, MODEL.level, cycle);
-        Verdict::Violated(violated(anomaly, Some(commits.prover().of_cycle(&steps))))
+        let proof = commits.prover().of_cycle(&steps);
+        let anomaly = naming::of_derivation(commits.versions.history, MODEL.level, &proof);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
-    fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
-        let history = commits.versions.history;
-        let explainer = commits.explainer();
-        let is_derived = |step: &&Step| matches!(step.why, Why::Derived(_));
-        match cycle.iter().filter(is_derived).count() {
-            0 => naming::of_event_cycle(history, MODEL.level, explainer.cycle(cycle)),
-            1 => naming::of_event_cycle(history, MODEL.level, with_anti_dependency(commits, cycle)),
-            _ => anomaly::of_cycle(history, explainer.cycle(cycle), AnomalyKind::ReadSkew),
+    fn anomaly(history: &History, cycle: Cycle) -> Anomaly {
+        match cycle.edges.iter().filter(|edge| edge.is_overwriting()).count() {
+            0 => naming::of_event_cycle(history, MODEL.level, cycle),
+            1 => naming::of_event_cycle(history, MODEL.level, with_anti_dependency(history, cycle)),
+            _ => anomaly::of_cycle(history, cycle, AnomalyKind::ReadSkew),
         }
     }
 
@@ -150,32 +140,24 @@ impl CommitLevel for Parallel {
 
 /// A cycle with one edge that holds because a reader saw another version: instead by way
 /// of the reader, which has an anti-dependency to where the edge starts.
-fn with_anti_dependency(commits: &Commits<'_>, cycle: &[Step]) -> Cycle {
-    let (versions, explainer) = (commits.versions, commits.explainer());
-    let derived = |step: &Step| match step.why {
-        Why::Derived(place) => Some(place),
-        _ => None,
+fn with_anti_dependency(history: &History, mut cycle: Cycle) -> Cycle {
+    let at = cycle.edges.iter().position(Edge::is_overwriting).expect("one of them");
+    cycle.edges.rotate_left(at);
+    let later = cycle.edges.split_off(1);
+    let Some(Edge {
+        before: missed, reason: Reason::Rule(Rule::Visible { read, key, path }), ..
+    }) = cycle.edges.pop()
+    else {
+        unreachable!("it is first");
     };
-    let at = cycle.iter().position(|step| derived(step).is_some()).expect("one of them");
-    let place = derived(&cycle[at]).expect("it was found");
-    let graph::Rule::Visible { read, .. } = commits.graph.derived[place as usize].rule else {
-        return explainer.cycle(cycle);
+    let visible = path;
+    let path = match &later[..] {
+        [only] if only.kind() == EdgeKind::Wr && only.key() == Some(key) => Vec::new(),
+        _ => later,
     };
-    let it = versions.index.read(read);
-    let later: Vec<Step> = cycle[at + 1..].iter().chain(&cycle[..at]).copied().collect();
-    let premises = Premises { graph: &commits.graph, clocks: None };
-    let path = premises.path(cycle[at].from, versions.reader(read).0, place);
-    let read_too = |step: &Step| match step.why {
-        Why::ReadsFrom(other) => versions.index.read(other).key == it.key,
-        _ => false,
-    };
-    let path_of_versions = match later[..] {
-        [only] if read_too(&only) => Vec::new(),
-        _ => explainer.edges(&later, 1),
-    };
-    let rule = Rule::AntiDependency { read: it.op, key: it.key, path: path_of_versions };
-    let mut edges = vec![Edge::by(rule, versions.reader(read), TxnId(cycle[at].from))];
-    edges.extend(explainer.edges(&path, 1));
+    let rule = Rule::AntiDependency { read, key, path };
+    let mut edges = vec![Edge::by(rule, history.txn_of(read), missed)];
+    edges.extend(visible);
     Cycle { edges }
 }
 

@@ -3,14 +3,15 @@
 
 use super::conditions::Change;
 use super::cycle::{Premises, Step};
-use super::graph::{Rule, Why};
-use super::model::{Events, Model, Node, Writers};
+use super::graph::Why;
+use super::model::{Events, Model, Node};
 use super::search::{Because, CycleEdge, Input, Variable};
 use super::versions::{ShownBy, Slot, Versions};
+use crate::evidence::version_rule;
 use hashbrown::HashMap;
 use isolde_certificate as certificate;
 use isolde_certificate::{Clause, Derivation, End, Link, StepId};
-use isolde_history::{ReadId, TxnId, VersionEvidence};
+use isolde_history::{ReadId, TxnId};
 use std::collections::BTreeMap;
 
 /// What a derivation is made from.
@@ -132,15 +133,6 @@ impl<'a> ProofBuilder<'a> {
             Input::Cycle(edges) => {
                 Clause::Cycle(edges.iter().map(|edge| self.cycle_link(edge, names)).collect())
             }
-            Input::Missed(missed) => {
-                let read = self.versions.index.read(missed.read);
-                Clause::SeenOrAfter {
-                    read: read.op,
-                    key: read.key,
-                    writer: missed.writer.expect("an initial version makes a cycle"),
-                    other: missed.other,
-                }
-            }
         }
     }
 
@@ -154,7 +146,12 @@ impl<'a> ProofBuilder<'a> {
                 from: self.node(edge.from),
                 to: self.node(edge.to),
             },
-            Because::Overwritten { .. } => unreachable!("only of what is provable"),
+            Because::Overwritten { order, origin } => Link::Overwritten {
+                order: names.of(order),
+                origin: names.of(origin),
+                from: self.node(edge.from),
+                to: self.node(edge.to),
+            },
         }
     }
 
@@ -273,29 +270,15 @@ impl<'a> ProofBuilder<'a> {
         for (place, path) in premises {
             let derived = self.premises.graph.derived[place as usize];
             let path = self.path(&path);
-            let read = |read: ReadId| self.versions.index.read(read);
-            let rule = match derived.rule {
-                Rule::Visible { read: by, .. } => {
-                    certificate::Rule::Visible { read: read(by).op, key: read(by).key, path }
-                }
-                Rule::Pair { before, .. } => {
-                    certificate::Rule::Pair { key: self.versions.key_of(before), path }
-                }
-                Rule::Anti { read: by, .. } => {
-                    certificate::Rule::AntiDependency { read: read(by).op, key: read(by).key, path }
-                }
-            };
+            let rule = derived.rule.with_path(|_| path);
             let id = self.add(derived.from, derived.to, rule);
             self.derived.insert(place, id);
         }
     }
 
     fn premise(&self, place: u32) -> Vec<Step> {
-        let (start, end) = premise_ends(
-            self.model,
-            self.versions,
-            self.premises.graph.derived[place as usize].rule,
-        );
+        let rule = &self.premises.graph.derived[place as usize].rule;
+        let &(start, end) = rule.path().expect("what is derived follows from a path");
         self.premises.path(start, end, place)
     }
 
@@ -346,7 +329,7 @@ impl<'a> ProofBuilder<'a> {
                 let path = self.link(versions.seen[read.0 as usize], self.model.txn(step.to));
                 certificate::Rule::AntiDependency { read: it(read).op, key: it(read).key, path }
             }
-            Why::Step(place) => version_rule(versions, place),
+            Why::Step(place) => version_rule(&versions.index.steps()[place as usize]),
             Why::InitialRead(read) => {
                 let (op, key) = (it(read).op, it(read).key);
                 let initial = certificate::Rule::InitialRead { read: op, key };
@@ -438,35 +421,5 @@ pub(super) fn certificate_node(model: &Model, node: Node) -> certificate::Node {
     match model.events {
         Events::Two if model.begin(txn) == node => certificate::Node::begin(txn),
         _ => certificate::Node::commit(txn),
-    }
-}
-
-/// The ends of the path that a rule's conclusion needs.
-pub(super) fn premise_ends(model: &Model, versions: &Versions<'_>, rule: Rule) -> (Node, Node) {
-    match rule {
-        Rule::Visible { read, other } => {
-            (model.commit(versions.writer(other)), model.begin(versions.reader(read)))
-        }
-        Rule::Pair { before, after } => {
-            (model.begin(versions.writer(before)), model.commit(versions.writer(after)))
-        }
-        Rule::Anti { read, later } => {
-            let writer = versions.writer(versions.seen[read.0 as usize]);
-            let start = match model.writers {
-                Writers::Apart => model.begin(writer),
-                Writers::Overlap => model.commit(writer),
-            };
-            (start, model.commit(versions.writer(later)))
-        }
-    }
-}
-
-fn version_rule(versions: &Versions<'_>, place: u32) -> certificate::Rule {
-    let step = versions.index.steps()[place as usize];
-    match step.evidence {
-        VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
-            certificate::Rule::ListOrder { read, key: step.key }
-        }
-        VersionEvidence::Given => certificate::Rule::GivenOrder { key: step.key },
     }
 }

@@ -16,12 +16,13 @@
 
 use super::clocks::Clocks;
 use super::cover::Cover;
-use super::graph::{Derived, Graph, Rule};
+use super::graph::{Derived, Graph};
 use super::model::{Events, Model, Node, Writers};
 use super::runs::{Runs, Writer, last_below};
 use super::versions::{NO_SLOT, Slot, Versions};
 use crate::limits::Limits;
-use isolde_history::{ReadId, TxnId};
+use isolde_certificate::Rule;
+use isolde_history::{ExternalRead, KeyId, ReadId, TxnId};
 use rayon::prelude::*;
 
 /// What came of saturating.
@@ -151,7 +152,7 @@ impl Saturation<'_> {
             None => found = self.derive_all(graph, limits),
             Some(focus) => focus.iter().for_each(|&txn| self.derive_for(graph, txn, &mut found)),
         }
-        found.sort_unstable();
+        found.sort_unstable_by_key(Derived::rank);
         found.dedup_by_key(|derived| (derived.from, derived.to));
         found
     }
@@ -191,8 +192,7 @@ impl Saturation<'_> {
         if moved != 0 && index.is_counted(txn) {
             for &key in index.written_by(txn) {
                 if self.runs.is_open(key) {
-                    let slot = self.versions.slot(key, txn).expect("it writes the key");
-                    self.pair_and_anti(graph, (txn, slot, key), moved, found);
+                    self.pair_and_anti(graph, (txn, key), moved, found);
                 }
             }
         }
@@ -212,7 +212,7 @@ impl Saturation<'_> {
         if seen >= super::versions::INITIAL_SLOT {
             return;
         }
-        let key = self.versions.index.read(read).key;
+        let ExternalRead { op, key, .. } = self.versions.index.read(read);
         if !self.runs.is_open(key) {
             return;
         }
@@ -226,7 +226,8 @@ impl Saturation<'_> {
             let Some((_, other)) = last_below(run, bound) else { continue };
             if other.slot != seen && self.clocks.commits(to, chain) <= other.rank {
                 let from = model.commit(self.versions.writer(other.slot));
-                found.push(Derived { from, to, rule: Rule::Visible { read, other: other.slot } });
+                let rule = Rule::Visible { read: op, key, path: (from, begin) };
+                found.push(Derived { from, to, rule });
             }
         }
     }
@@ -235,7 +236,7 @@ impl Saturation<'_> {
     fn pair_and_anti(
         &self,
         graph: &Graph,
-        (txn, slot, key): (TxnId, Slot, isolde_history::KeyId),
+        (txn, key): (TxnId, KeyId),
         moved: u64,
         found: &mut Vec<Derived>,
     ) {
@@ -254,11 +255,12 @@ impl Saturation<'_> {
             let Some((_, before)) = last_below(run, bound) else { continue };
             let begin = model.begin(txn);
             if apart && self.clocks.commits(begin, chain) <= before.rank {
-                let from = model.commit(self.versions.writer(before.slot));
-                let rule = Rule::Pair { before: before.slot, after: slot };
+                let other = self.versions.writer(before.slot);
+                let from = model.commit(other);
+                let rule = Rule::Pair { key, path: (model.begin(other), commit) };
                 found.push(Derived { from, to: begin, rule });
             }
-            self.anti(graph, before.slot, (txn, slot), found);
+            self.anti(graph, before.slot, (txn, key), found);
         }
     }
 
@@ -266,11 +268,16 @@ impl Saturation<'_> {
         &self,
         graph: &Graph,
         before: Slot,
-        (txn, slot): (TxnId, Slot),
+        (txn, key): (TxnId, KeyId),
         found: &mut Vec<Derived>,
     ) {
         let model = graph.model;
         let commit = model.commit(txn);
+        let writer = self.versions.writer(before);
+        let start = match model.writers {
+            Writers::Apart => model.begin(writer),
+            Writers::Overlap => model.commit(writer),
+        };
         let reads = self.versions.reads_of(before);
         for (place, &read) in reads.iter().enumerate() {
             let reader = self.versions.reader(read);
@@ -291,7 +298,8 @@ impl Saturation<'_> {
                 graph.before(commit).any(|from| from == model.begin(reader))
             };
             if !known {
-                let rule = Rule::Anti { read, later: slot };
+                let read = self.versions.index.read(read).op;
+                let rule = Rule::AntiDependency { read, key, path: (start, commit) };
                 found.push(Derived { from: model.begin(reader), to: commit, rule });
             }
         }

@@ -53,8 +53,6 @@ pub(super) enum Input {
     Clause(Clause),
     /// The literals of a cycle do not all hold.
     Cycle(Vec<CycleEdge>),
-    /// A read did not see a version, which therefore precedes the one that was seen.
-    Missed(Missed),
 }
 
 /// An edge of a cycle that was found outside of the solver.
@@ -79,41 +77,6 @@ pub(super) enum Because {
         /// What the read saw.
         origin: Literal,
     },
-}
-
-/// A version that a read did not see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Missed {
-    pub(super) read: ReadId,
-    /// Whose version was seen; none for the initial one.
-    pub(super) writer: Option<TxnId>,
-    pub(super) other: TxnId,
-    pub(super) visible: Visible,
-}
-
-/// Why the reader had to see the version that it missed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Visible {
-    /// Its writer precedes the reader, if so, and both write a common key.
-    Before,
-    /// This read saw its writer.
-    Read(ReadId),
-}
-
-impl Asked {
-    /// Whether certificates have words for all that a refutation needs.
-    pub(super) fn is_provable(&self, refutation: &acyclic::Refutation) -> bool {
-        refutation.steps.iter().all(|step| match step {
-            acyclic::Step::Input { tag, .. } => match &self.inputs[*tag as usize] {
-                Input::Clause(_) => true,
-                Input::Cycle(edges) => {
-                    edges.iter().all(|edge| !matches!(edge.because, Because::Overwritten { .. }))
-                }
-                Input::Missed(missed) => missed.visible == Visible::Before,
-            },
-            _ => true,
-        })
-    }
 }
 
 /// Asks the solver what an order gets wrong.

@@ -13,18 +13,19 @@
 use super::commits::{CommitLevel, Commits};
 use super::cycle::Step;
 use super::decision::violated;
-use super::graph::{self, Derived, Why};
+use super::graph::{Derived, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
-use super::search::{Because, CycleEdge, Input, Missed, Visible};
+use super::search::{Because, CycleEdge, Input};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL};
+use crate::derivation;
+use crate::evidence::{Cycle, Edge, EdgeKind};
 use crate::level::Level;
 use crate::verdict::Verdict;
 use acyclic::{Refined, Solver};
-use isolde_certificate::Rule;
-use isolde_history::{KeyId, Origin, ReadId, TxnId};
+use isolde_certificate::{ChosenOrigin, Clause, Rule};
+use isolde_history::{History, KeyId, Origin, ReadId, TxnId};
 
 static MODEL: Model = Model {
     level: Level::UpdateAtomic,
@@ -72,9 +73,9 @@ impl CommitLevel for UpdateAtomic {
                         return Some(Self::missed_first(commits, read, &path));
                     }
                     if seen != NO_SLOT {
-                        let slot = versions.slot(it.key, other).expect("it writes the key");
                         let (from, to) = (other.0, versions.writer(seen).0);
-                        let rule = graph::Rule::Visible { read, other: slot };
+                        let path = (from, reader.0);
+                        let rule = Rule::Visible { read: it.op, key: it.key, path };
                         commits.derive(Derived { from, to, rule });
                     }
                 }
@@ -89,24 +90,19 @@ impl CommitLevel for UpdateAtomic {
     }
 
     fn missed_first(commits: &Commits<'_>, read: ReadId, path: &[Step]) -> Verdict {
-        let it = commits.versions.index.read(read);
-        let other = TxnId(path[0].from);
-        let visible = commits.explainer().edges(path, 0);
-        let kind = kind(&visible);
-        let rule = Rule::Visible { read: it.op, key: it.key, path: visible };
-        let first = Edge::by(Rule::InitialFirst, INITIAL, other);
-        let cycle = Cycle { edges: vec![first, Edge::by(rule, other, INITIAL)] };
         let proof = commits.prover().of_missed_first(read, path);
-        let anomaly = anomaly::of_cycle(commits.versions.history, cycle, kind);
+        let mut cycle = derivation::cycle(&proof).expect("the proof of a cycle");
+        // It is told from the initial state on.
+        cycle.edges.rotate_left(1);
+        let anomaly = Self::anomaly(commits.versions.history, cycle);
         Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
-    fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
-        let cycle = commits.explainer().cycle(cycle);
+    fn anomaly(history: &History, cycle: Cycle) -> Anomaly {
         let overwriting = cycle.edges.iter().filter(|edge| edge.is_overwriting());
         let kinds = overwriting.map(|edge| kind(edge.premises()));
         let kind = kinds.max().unwrap_or(AnomalyKind::FracturedRead);
-        anomaly::of_cycle(commits.versions.history, cycle, kind)
+        anomaly::of_cycle(history, cycle, kind)
     }
 
     fn contradicting(_: &Commits<'_>) -> Option<Self> {
@@ -208,6 +204,7 @@ fn ask_about(
 ) -> bool {
     let commits = questions.commits;
     let versions = commits.versions;
+    let it = versions.index.read(read);
     let (reader, other) = (versions.reader(read), versions.writer(other));
     let writer = (seen != INITIAL_SLOT).then(|| versions.writer(seen));
     let mut literals: Vec<_> = questions.taken(read).map(|taken| !taken).into_iter().collect();
@@ -216,7 +213,7 @@ fn ask_about(
         literals.push(first);
         let input = if let Some(seen) = writer {
             literals.push(questions.before(solver, other, seen));
-            Input::Missed(Missed { read, writer, other, visible: Visible::Before })
+            Input::Clause(Clause::SeenOrAfter { read: it.op, key: it.key, writer: seen, other })
         } else {
             let taken = questions.taken(read);
             let initial = taken.map_or(Because::Known(Why::InitialRead(read)), Because::Literal);
@@ -241,7 +238,11 @@ fn ask_about(
     if let Some(writer) = writer {
         literals.push(questions.before(solver, other, writer));
     }
-    let visible = Visible::Read(source);
-    questions.clause(solver, &literals, Input::Missed(Missed { read, writer, other, visible }));
+    let source = versions.index.read(source);
+    let clause = Clause::SeenTogether {
+        one: ChosenOrigin { read: it.op, key: it.key, writer },
+        other: ChosenOrigin { read: source.op, key: source.key, writer: Some(other) },
+    };
+    questions.clause(solver, &literals, Input::Clause(clause));
     true
 }

@@ -12,7 +12,9 @@ use super::conditions::Conditions;
 use super::model::{Model, Protected};
 use super::reads_by_slot::{ReadsBySlot, SomeReads};
 use super::sources::{ReadModifyWrites, Sources};
+use crate::evidence::{Cycle, Edge};
 use hashbrown::HashSet;
+use isolde_certificate::Rule;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, OpKind, Origin, ReadId, TxnId, prefetch,
 };
@@ -52,6 +54,18 @@ pub(super) enum ShownBy {
 pub(super) struct Divergence {
     pub(super) first: ReadId,
     pub(super) second: ReadId,
+}
+
+impl Divergence {
+    /// Each of the two missed the version that the other made.
+    pub(super) fn cycle(self, versions: &Versions<'_>) -> Cycle {
+        let edge = |one: ReadId, other: ReadId| {
+            let it = versions.index.read(one);
+            let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
+            Edge::by(rule, versions.reader(one), versions.reader(other))
+        };
+        Cycle { edges: vec![edge(self.first, self.second), edge(self.second, self.first)] }
+    }
 }
 
 /// See the module's documentation.

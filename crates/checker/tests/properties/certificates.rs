@@ -2,7 +2,10 @@
 
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use crate::{derivations, witnesses};
-use isolde_certificate::{Certificate, Claim, Fingerprint, Proof, Verifier, read, verify, write};
+use isolde_certificate::{
+    Certificate, Claim, Clause, Derivation, End, Fingerprint, Link, Proof, Refutation, Verifier,
+    read, verify, write,
+};
 use isolde_checker::reference::{self, Reference};
 use isolde_checker::{Check, Level, Limits, Options, Strategies, StrategyName, decided_levels};
 use isolde_history::{History, Index, Source};
@@ -18,6 +21,35 @@ fn certified(history: &History, without: Strategies) -> (Certificate, Vec<(Level
     let again = read(&mut Source::from_bytes("certificate", &text)).expect("what was written");
     assert_eq!(again, certified.certificate);
     (again, certified.left_out)
+}
+
+/// What one of several writers of a value did is a part of one derivation, and no cases.
+#[test]
+fn what_a_choice_of_writers_comes_to_is_derived() {
+    let written = "A: w(x,1) w(a,1)\nB: w(x,1) w(b,1)\nC: r(a,1) r(b,1) w(x,2) w(y,1)\n";
+    let search_of = |rest: &str, level: Level| {
+        let history = history(&format!("{written}{rest}"));
+        let (certificate, _) = certified(&history, Strategies::NONE);
+        let is_about = |claim: &&Claim| claim.shown_at == level.name();
+        let claim = certificate.claims.iter().find(is_about).expect("it is violated");
+        match &claim.proof {
+            Proof::Refutation(Refutation::Derivation(Derivation {
+                end: End::Search(search),
+                ..
+            })) => search.clauses.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let together = search_of("D: r(x,1) r(y,1)\n", Level::UpdateAtomic);
+    assert!(together.iter().any(|clause| matches!(clause, Clause::SeenTogether { .. })));
+    let missed =
+        search_of("E: r(y,1) w(z,1)\nD: r(x,1) r(z,1)\n", Level::ParallelSnapshotIsolation);
+    let is_overwritten = |link: &Link| matches!(link, Link::Overwritten { .. });
+    assert!(
+        missed.iter().any(
+            |clause| matches!(clause, Clause::Cycle(links) if links.iter().any(is_overwritten))
+        )
+    );
 }
 
 /// Fails unless every claim is accepted; how many levels are claimed and left out.

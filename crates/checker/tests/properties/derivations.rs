@@ -364,7 +364,7 @@ fn other(taken: Taken) -> Taken {
 fn step_ids(links: Vec<Link>) -> Vec<StepId> {
     let step = |link| match link {
         Link::Step(step) => step,
-        Link::Literal { .. } => unreachable!("steps alone"),
+        Link::Literal { .. } | Link::Overwritten { .. } => unreachable!("steps alone"),
     };
     links.into_iter().map(step).collect()
 }

@@ -17,6 +17,8 @@ pub(crate) struct Open<'p, 'a> {
     variables: Vec<Variable>,
     /// By literal, the edges that it means.
     edges: Vec<Vec<Edge>>,
+    /// The edges that two literals mean together.
+    overwritten: Vec<Edge>,
     clauses: Vec<Clause>,
     literals: Vec<Vec<Literal>>,
 }
@@ -28,6 +30,7 @@ impl<'p, 'a> Open<'p, 'a> {
             prover,
             variables: Vec::new(),
             edges: Vec::new(),
+            overwritten: Vec::new(),
             clauses: Vec::new(),
             literals: Vec::new(),
         };
@@ -44,6 +47,7 @@ impl<'p, 'a> Open<'p, 'a> {
         open.edges = (0..2 * open.variables.len() as u32)
             .map(|literal| open.edges_of(Literal(literal)))
             .collect();
+        open.overwritten = open.overwritten();
         open.add_clauses_of_reads();
         Some(open)
     }
@@ -109,6 +113,29 @@ impl<'p, 'a> Open<'p, 'a> {
                         Variable::Before { .. } => false,
                     };
                     edges.push(Edge { from, to, is_anti, link });
+                }
+            }
+        }
+        edges
+    }
+
+    fn overwritten(&self) -> Vec<Edge> {
+        let literals = (0..2 * self.variables.len() as u32).map(Literal);
+        let variable = |literal: Literal| self.variables[literal.variable() as usize];
+        let orders: Vec<Literal> =
+            literals.clone().filter(|&it| matches!(variable(it), Variable::Order { .. })).collect();
+        let mut edges = Vec::new();
+        for origin in literals {
+            let Variable::Origin(ChosenOrigin { read, .. }) = variable(origin) else { continue };
+            let from = self.prover.begin(self.prover.history.txn_of(read));
+            for &order in &orders {
+                for to in self.prover.nodes() {
+                    let link = Link::Overwritten { order, origin, from, to };
+                    let refused =
+                        self.refusal(self.variables.clone(), vec![Clause::Cycle(vec![link])]);
+                    if refused.contains("expected to go on from") {
+                        edges.push(Edge { from, to, is_anti: true, link });
+                    }
                 }
             }
         }
@@ -181,10 +208,18 @@ impl<'p, 'a> Open<'p, 'a> {
             for literal in &assigned {
                 edges.extend(&self.edges[literal.0 as usize]);
             }
+            let holds = |link: &Link| match link {
+                Link::Overwritten { order, origin, .. } => {
+                    assigned.contains(order) && assigned.contains(origin)
+                }
+                _ => true,
+            };
+            edges.extend(self.overwritten.iter().filter(|edge| holds(&edge.link)));
             let Some(cycle) = self.prover.cycle(&edges) else { return false };
-            let negated = cycle.iter().filter_map(|link| match link {
-                Link::Step(_) => None,
-                Link::Literal { literal, .. } => Some(!*literal),
+            let negated = cycle.iter().flat_map(|link| match *link {
+                Link::Step(_) => Vec::new(),
+                Link::Literal { literal, .. } => vec![!literal],
+                Link::Overwritten { order, origin, .. } => vec![!order, !origin],
             });
             self.literals.push(negated.collect());
             self.clauses.push(Clause::Cycle(cycle));

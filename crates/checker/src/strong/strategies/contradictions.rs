@@ -14,11 +14,9 @@ use super::super::proof::ProofBuilder;
 use super::super::versions::Divergence;
 use super::{GivenUp, Strategy};
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::evidence::{Cycle, Edge};
 use crate::naming;
 use crate::strategy::StrategyName;
 use crate::verdict::{Attempt, Violated};
-use isolde_certificate::Rule;
 use isolde_history::History;
 
 pub(super) const CONTRADICTIONS: Strategy = Strategy {
@@ -45,13 +43,7 @@ fn diverged(decision: &Decision<'_>, divergence: Divergence) -> Violated {
     let graph = &decision.explained_graph();
     let (model, versions) = (decision.model, decision.versions);
     let Divergence { first, second } = divergence;
-    let (one, other) = (versions.reader(first), versions.reader(second));
-    let edge = |before, after, read| {
-        let it = versions.index.read(read);
-        let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
-        Edge::by(rule, before, after)
-    };
-    let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
+    let cycle = divergence.cycle(versions);
     let premises = Premises { graph, clocks: None };
     let proof = ProofBuilder::new(model, versions, premises).of_divergence(first, second);
     violated(naming::of_event_cycle(versions.history, model.level, cycle), Some(proof))
