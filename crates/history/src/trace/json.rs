@@ -30,6 +30,7 @@ struct Line<'a> {
     resume: Option<Cow<'a, str>>,
     #[serde(borrow)]
     unit: Option<Cow<'a, str>>,
+    merged: Option<bool>,
     txn: Option<u64>,
     begin: Option<Times>,
     read: Option<Times>,
@@ -42,6 +43,7 @@ struct Line<'a> {
     rows: Option<Rows<'a>>,
     heartbeat: Option<i64>,
     bye: Option<bool>,
+    broken: Option<bool>,
 }
 
 /// When it was asked for, and when the answer came, if it did.
@@ -76,7 +78,7 @@ impl Reader {
         let Some(unit) = self.unit else { return self.hello(&line, bytes, sink) };
         let unexpected = || format!("expected a message of a trace, found {}", excerpt(bytes));
         let of_head = [&line.isolde, &line.token, &line.resume, &line.unit];
-        if of_head.into_iter().any(Option::is_some) {
+        if of_head.into_iter().any(Option::is_some) || line.merged.is_some() {
             return Err("expected one head, in the first line, found another".into());
         }
         let named = match &line.client {
@@ -96,11 +98,12 @@ impl Reader {
             let rows: Vec<Row<'_>> = rows.iter().map(JsonRow::row).collect();
             return sink.event(client, txn, kind, unit.interval(invoked, completed)?, &rows);
         }
-        match (line.heartbeat, line.bye) {
-            (Some(time), None) => sink.heartbeat(named, unit.time(time)?),
-            (None, Some(true)) => sink.bye(named),
+        match (line.heartbeat, line.bye, line.broken, named) {
+            (Some(time), None, None, _) => sink.heartbeat(named, unit.time(time)?),
+            (None, Some(true), None, _) => sink.bye(named),
+            (None, None, Some(true), Some(client)) => sink.broken(client),
             // A client may be announced before it does anything.
-            (None, None) if named.is_some() => Ok(()),
+            (None, None, None, Some(_)) => Ok(()),
             _ => Err(unexpected()),
         }
     }
@@ -120,7 +123,8 @@ impl Reader {
         })?;
         let client = line.client.as_ref().map(|name| name.0.as_ref());
         let (token, resume) = (line.token.as_deref(), line.resume.as_deref());
-        sink.hello(Hello { client, token, resume })?;
+        let is_merged = line.merged == Some(true);
+        sink.hello(Hello { client, token, resume, is_merged })?;
         if let Some(name) = client {
             self.client = Some(sink.client(name)?);
         }
