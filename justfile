@@ -12,7 +12,7 @@ lint:
 test:
     cargo test --workspace --locked
 
-# The tests of one crate that have this in their names: `just one isolde causal`.
+# The tests of one crate that have this in their names: `just one isolde-checker causal`.
 one crate name="":
     cargo test -p {{crate}} --locked {{name}}
 
@@ -22,7 +22,7 @@ tidy:
 
 # Verdicts, certificates and explanations of many random histories (half an hour).
 random count="100000":
-    ISOLDE_RANDOM_HISTORIES={{count}} cargo test --release -p isolde --test properties -- random
+    ISOLDE_RANDOM_HISTORIES={{count}} cargo test --release -p isolde-checker --test properties -- random
 
 # Licences and advisories.
 deny:

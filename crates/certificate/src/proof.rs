@@ -265,8 +265,12 @@ pub struct Step {
 /// Paths are earlier steps, each of which starts where the one before ends; from a
 /// transaction's begin to its commit no step is needed. A reader "reads from" a
 /// transaction if that is the only possible origin of the read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+///
+/// A derivation names the steps of a path by their places. Others who speak of the same rules
+/// may hold a `Path` in another way: whoever derives by its ends, whoever explains by the steps
+/// themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule<Path = Vec<StepId>> {
     /// One session ran one transaction before the other: commit to begin.
     Session,
     /// A client saw one event complete before it, or another, invoked the other.
@@ -308,7 +312,7 @@ pub enum Rule {
         /// The key.
         key: KeyId,
         /// Why not the other way round.
-        path: Vec<StepId>,
+        path: Path,
     },
     /// A reader reads `key` from `to`, although `from` writes the key too and was
     /// visible to it: so `from` was overwritten, version order. For levels of begins
@@ -321,7 +325,7 @@ pub enum Rule {
         /// Its key.
         key: KeyId,
         /// From `from` to the reader.
-        path: Vec<StepId>,
+        path: Path,
     },
     /// The reader that `from` begins reads `key` from a transaction whose version
     /// precedes the one of `to`, as the path shows in the way of [`Rule::Pair`].
@@ -331,7 +335,7 @@ pub enum Rule {
         /// Its key.
         key: KeyId,
         /// From the transaction read from to `to`.
-        path: Vec<StepId>,
+        path: Path,
     },
     /// The reader that `to` begins selected by condition, and saw of `key` the change by `from`,
     /// or something later that adds the same to what it found.
@@ -520,7 +524,97 @@ impl ReadingKind {
     }
 }
 
-impl Rule {
+impl<Path> Rule<Path> {
+    /// The operation that it rests on beside its path, if there is one.
+    pub const fn read(&self) -> Option<OpId> {
+        match *self {
+            Rule::ReadsFrom { read, .. }
+            | Rule::ListOrder { read, .. }
+            | Rule::InitialRead { read, .. }
+            | Rule::Visible { read, .. }
+            | Rule::AntiDependency { read, .. }
+            | Rule::SawChange { read, .. }
+            | Rule::MissedChange { read, .. } => Some(read),
+            Rule::Session
+            | Rule::RealTime
+            | Rule::InitialFirst
+            | Rule::GivenOrder { .. }
+            | Rule::Pair { .. } => None,
+        }
+    }
+
+    /// The key that it is about, if there is one.
+    pub const fn key(&self) -> Option<KeyId> {
+        match *self {
+            Rule::Session | Rule::RealTime | Rule::InitialFirst => None,
+            Rule::ReadsFrom { key, .. }
+            | Rule::ListOrder { key, .. }
+            | Rule::GivenOrder { key }
+            | Rule::InitialRead { key, .. }
+            | Rule::Pair { key, .. }
+            | Rule::Visible { key, .. }
+            | Rule::AntiDependency { key, .. }
+            | Rule::SawChange { key, .. }
+            | Rule::MissedChange { key, .. } => Some(key),
+        }
+    }
+
+    /// The path that it follows from, if it needs one.
+    pub const fn path(&self) -> Option<&Path> {
+        match self {
+            Rule::Pair { path, .. }
+            | Rule::Visible { path, .. }
+            | Rule::AntiDependency { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn path_mut(&mut self) -> Option<&mut Path> {
+        match self {
+            Rule::Pair { path, .. }
+            | Rule::Visible { path, .. }
+            | Rule::AntiDependency { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The same rule about other operations and keys, with a path that is held in another way.
+    pub fn map<Other>(
+        &self,
+        op: impl Fn(OpId) -> OpId,
+        key: impl Fn(KeyId) -> KeyId,
+        path: impl FnOnce(&Path) -> Other,
+    ) -> Rule<Other> {
+        match self {
+            Rule::Session => Rule::Session,
+            Rule::RealTime => Rule::RealTime,
+            Rule::InitialFirst => Rule::InitialFirst,
+            Rule::ReadsFrom { read, key: of } => Rule::ReadsFrom { read: op(*read), key: key(*of) },
+            Rule::ListOrder { read, key: of } => Rule::ListOrder { read: op(*read), key: key(*of) },
+            Rule::GivenOrder { key: of } => Rule::GivenOrder { key: key(*of) },
+            Rule::InitialRead { read, key: of } => {
+                Rule::InitialRead { read: op(*read), key: key(*of) }
+            }
+            Rule::Pair { key: of, path: by } => Rule::Pair { key: key(*of), path: path(by) },
+            Rule::Visible { read, key: of, path: by } => {
+                Rule::Visible { read: op(*read), key: key(*of), path: path(by) }
+            }
+            Rule::AntiDependency { read, key: of, path: by } => {
+                Rule::AntiDependency { read: op(*read), key: key(*of), path: path(by) }
+            }
+            Rule::SawChange { read, key: of } => Rule::SawChange { read: op(*read), key: key(*of) },
+            Rule::MissedChange { read, key: of } => {
+                Rule::MissedChange { read: op(*read), key: key(*of) }
+            }
+        }
+    }
+
+    /// The same rule with a path that is held in another way.
+    pub fn with_path<Other>(&self, path: impl FnOnce(&Path) -> Other) -> Rule<Other> {
+        self.map(|op| op, |key| key, path)
+    }
+
     /// The name in certificates.
     pub const fn name(&self) -> &'static str {
         match self {

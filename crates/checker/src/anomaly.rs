@@ -3,7 +3,7 @@
 //! The first kind needs no order of transactions: the operations are the proof.
 //! [`FOUND_BY_READING`] lists them with the weakest levels each refutes.
 
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge, EdgeKind, with_premises};
 use crate::level::Level;
 use isolde_history::{
     ExternalRead, History, Index, KeyId, MisreadKind, OpId, OpKind, Origin, Predicate,
@@ -35,6 +35,31 @@ pub enum Evidence {
     Cycle(Cycle),
     /// However the versions of some keys are ordered, there is such a cycle.
     Cases(Cases),
+}
+
+impl Evidence {
+    /// The cycle, or those of all cases.
+    pub fn cycles(&self) -> &[Cycle] {
+        match self {
+            Evidence::Operations { .. } => &[],
+            Evidence::Cycle(cycle) => std::slice::from_ref(cycle),
+            Evidence::Cases(cases) => &cases.cycles,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn cycles_mut(&mut self) -> &mut [Cycle] {
+        match self {
+            Evidence::Operations { .. } => &mut [],
+            Evidence::Cycle(cycle) => std::slice::from_mut(cycle),
+            Evidence::Cases(cases) => &mut cases.cycles,
+        }
+    }
+
+    /// The edges of all cycles, and all that they follow from.
+    pub fn all_edges(&self) -> Vec<&Edge> {
+        with_premises(self.cycles().iter().flat_map(|cycle| &cycle.edges))
+    }
 }
 
 /// A proof by cases.
@@ -497,25 +522,25 @@ fn contradicts(
 
 /// The anomaly that a cycle is: named by its edges, or, if one of them follows from
 /// a level's own rule, by what that rule forbids.
-pub(crate) fn of_cycle(cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
-    let has = |test: fn(&Reason) -> bool| cycle.edges.iter().any(|edge| test(&edge.reason));
-    let kind = if has(|reason| matches!(reason, Reason::Overwritten { .. })) {
+pub(crate) fn of_cycle(history: &History, cycle: Cycle, broken_rule: AnomalyKind) -> Anomaly {
+    let has = |kind: EdgeKind| cycle.edges.iter().any(|edge| edge.kind() == kind);
+    let kind = if cycle.edges.iter().any(Edge::is_overwriting) {
         broken_rule
-    } else if has(|reason| matches!(reason, Reason::Session)) {
-        if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
+    } else if has(EdgeKind::Session) {
+        if has(EdgeKind::Wr) {
             AnomalyKind::SessionCircularInformationFlow
         } else {
             AnomalyKind::SessionDirtyWrite
         }
-    } else if has(|reason| matches!(reason, Reason::ReadsFrom { .. })) {
+    } else if has(EdgeKind::Wr) {
         AnomalyKind::CircularInformationFlow
     } else {
         AnomalyKind::DirtyWrite
     };
-    of_named_cycle(cycle, kind)
+    of_named_cycle(history, cycle, kind)
 }
 
-pub(crate) fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
+pub(crate) fn of_named_cycle(history: &History, cycle: Cycle, kind: AnomalyKind) -> Anomaly {
     let mut txns = Vec::new();
     let mut add = |txn| {
         if txn != crate::evidence::INITIAL && !txns.contains(&txn) {
@@ -525,15 +550,9 @@ pub(crate) fn of_named_cycle(cycle: Cycle, kind: AnomalyKind) -> Anomaly {
     let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
         add(edge.before);
-        match &edge.reason {
-            Reason::Overwritten { reader, visible, .. } => {
-                open.extend(visible.iter().rev());
-                add(*reader);
-            }
-            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-                open.extend(because.iter().rev());
-            }
-            _ => {}
+        open.extend(edge.premises().iter().rev());
+        if let Some(read) = edge.read().filter(|_| edge.is_overwriting()) {
+            add(history.txn_of(read));
         }
     }
     Anomaly { kind, txns, evidence: Evidence::Cycle(cycle) }

@@ -22,7 +22,9 @@ pub mod lint;
 mod naming;
 pub mod online;
 pub mod reference;
+mod strategy;
 mod strong;
+mod unknown;
 mod verdict;
 mod weak;
 
@@ -31,13 +33,16 @@ pub use anomaly::{
     found_by_reading,
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
-pub use evidence::{Cycle, Edge, INITIAL, Reason};
+pub use evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 pub use explain::{
     COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
     explain, shrink,
 };
 pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
+pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
 pub use limits::{ComponentCounts, Limits, Stage, Work};
-pub use strong::{Constraints, Engine, Options, Pruned, Saturate, Sources, constraints};
-pub use verdict::{Satisfied, Unknown, Verdict, Violated};
+pub use strategy::{Strategies, StrategyName};
+pub use strong::{Constraints, Engine, Options, Pruned, Sources, constraints};
+pub use unknown::{Limit, Obstacle, Size, Undefined, Unknown, VersionsKnown};
+pub use verdict::{Satisfied, Verdict, Violated};

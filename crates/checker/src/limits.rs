@@ -6,6 +6,8 @@
 //! they are.
 
 use crate::level::Level;
+use crate::strategy::StrategyName;
+use crate::unknown::Limit;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a check may use. The core reads no clock: the caller says when to stop.
@@ -50,21 +52,16 @@ impl Limits<'_> {
     }
 
     /// What to say of a level at which it is over.
-    pub(crate) fn reached(&self) -> &'static str {
+    pub(crate) fn reached(&self) -> Limit {
         if self.work.is_some_and(Work::is_done) {
-            WORK_REACHED
+            Limit::Turn
         } else if (self.is_memory)() {
-            MEMORY_REACHED
+            Limit::Memory
         } else {
-            "the time limit was reached"
+            Limit::Time
         }
     }
 }
-
-/// What is said of a level that needs more memory than there is.
-pub(crate) const MEMORY_REACHED: &str = "the memory limit was reached";
-/// What is said of a level that was given up so that others have their turn.
-const WORK_REACHED: &str = "its part of the work was done";
 
 /// How much work is done, and how much may be.
 ///
@@ -133,6 +130,13 @@ impl<'a> Work<'a> {
 pub enum Stage {
     /// Deciding this level.
     Decide(Level),
+    /// This strategy decided a level.
+    Decided {
+        /// The level.
+        level: Level,
+        /// What decided it.
+        by: StrategyName,
+    },
     /// Finding versions and known orders.
     Infer,
     /// Sorting and guessing.

@@ -12,8 +12,9 @@
 //! overlap is what the level is violated by. A name is one that the level forbids.
 
 use crate::anomaly::{Anomaly, AnomalyKind, Cases, Evidence, of_named_cycle};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason, with_premises};
 use crate::level::Level;
+use isolde_certificate::Rule;
 use isolde_history::{History, KeyId, OpId, OpKind, TxnId};
 
 /// How often a cycle is turned until no edge of it says that something was overwritten.
@@ -23,7 +24,7 @@ impl Anomaly {
     /// Elle's name of a cycle; `None` for what is no cycle.
     pub fn elle_name(&self, history: &History) -> Option<String> {
         let Evidence::Cycle(cycle) = &self.evidence else { return None };
-        let cycle = plain(cycle.clone());
+        let cycle = plain(history, cycle.clone());
         let [dependencies, as_told] = shapes(history, &cycle);
         let shape =
             if is_named_as_told(history, &cycle, self.kind) { as_told } else { dependencies };
@@ -46,13 +47,8 @@ impl Cycle {
     /// Elle's name of the cycle; `None` if some of what it follows from is told elsewhere, and
     /// with it perhaps who missed what.
     pub(crate) fn elle_name(&self, history: &History) -> Option<String> {
-        let cycle = plain(self.clone());
-        let is_open = |edge: &&Edge| {
-            matches!(
-                edge.reason,
-                Reason::AsTold | Reason::Untold { .. } | Reason::Overwritten { .. }
-            )
-        };
+        let cycle = plain(history, self.clone());
+        let is_open = |edge: &&Edge| edge.is_overwriting() || is_elsewhere(edge);
         let dependencies = raw(history, &cycle.edges);
         let is_whole = !dependencies.iter().any(is_open);
         is_whole.then(|| Shape::of(history, &dependencies).elle_name())
@@ -77,9 +73,9 @@ impl Cycle {
 
 /// The anomaly of a cycle of begins and commits that violates a level.
 pub(crate) fn of_event_cycle(history: &History, level: Level, cycle: Cycle) -> Anomaly {
-    let cycle = plain(cycle);
+    let cycle = plain(history, cycle);
     let kind = kind_at(history, level, &cycle);
-    of_named_cycle(cycle, kind)
+    of_named_cycle(history, cycle, kind)
 }
 
 /// The same for cycles, one of which there is in any case.
@@ -101,9 +97,9 @@ pub(crate) fn of_argument(history: &History, level: Level, evidence: Evidence) -
 }
 
 /// The same anomaly, its cycle told by who missed what.
-pub(crate) fn plainly(anomaly: Anomaly) -> Anomaly {
+pub(crate) fn plainly(history: &History, anomaly: Anomaly) -> Anomaly {
     match anomaly.evidence {
-        Evidence::Cycle(cycle) => of_named_cycle(plain(cycle), anomaly.kind),
+        Evidence::Cycle(cycle) => of_named_cycle(history, plain(history, cycle), anomaly.kind),
         _ => anomaly,
     }
 }
@@ -124,40 +120,34 @@ pub(crate) fn of_cases(cases: Cases) -> Anomaly {
 /// see, whose version is later because of the rest of the cycle. Not so if the rest has
 /// anti-dependencies that follow each other: then it is they that matter, and snapshots may be
 /// what the reader saw.
-pub(crate) fn plain(mut cycle: Cycle) -> Cycle {
+pub(crate) fn plain(history: &History, mut cycle: Cycle) -> Cycle {
     for _ in 0..TURNS_MAX {
-        let hidden = cycle.edges.iter().position(
-            |edge| matches!(&edge.reason, Reason::Overwritten { visible, .. } if is_told(visible)),
-        );
-        let Some(place) = hidden else { break };
+        let is_hiding = |edge: &Edge| edge.is_overwriting() && is_told(edge.premises());
+        let Some(place) = cycle.edges.iter().position(is_hiding) else { break };
         cycle.edges.rotate_left(place);
         if cycle.edges[1..].windows(2).any(|pair| pair.iter().all(is_anti)) {
             break;
         }
         let rest = cycle.edges.split_off(1);
-        let Some(Edge { before: missed, after: writer, reason }) = cycle.edges.pop() else { break };
-        let Reason::Overwritten { reader, read, key, visible, conflict } = reason else { break };
-        let because = match &rest[..] {
-            _ if writer == INITIAL => Vec::new(),
-            [Edge { reason: Reason::Version(step), .. }] if step.key == key => rest,
-            _ => {
-                let reason = Reason::WritersApart { key, because: rest };
-                vec![Edge { before: writer, after: missed, reason }]
-            }
+        let Some(Edge { before: missed, after: writer, reason, conflict }) = cycle.edges.pop()
+        else {
+            break;
         };
-        let reason = Reason::AntiDependency { read, key, because, conflict };
-        cycle.edges = vec![Edge { before: reader, after: missed, reason }];
+        let Reason::Rule(Rule::Visible { read, key, path: visible }) = reason else { break };
+        let path = match &rest[..] {
+            _ if writer == INITIAL => Vec::new(),
+            [only] if only.key() == Some(key) && only.is_version() => rest,
+            _ => vec![Edge::by(Rule::Pair { key, path: rest }, writer, missed)],
+        };
+        let rule = Rule::AntiDependency { read, key, path };
+        cycle.edges = vec![Edge { conflict, ..Edge::by(rule, history.txn_of(read), missed) }];
         cycle.edges.extend(visible);
     }
     cycle
 }
 
 fn is_anti(edge: &Edge) -> bool {
-    match edge.reason {
-        Reason::AntiDependency { .. } => true,
-        Reason::Assumed { first, .. } => edge.before != first,
-        _ => false,
-    }
+    edge.kind() == EdgeKind::Rw
 }
 
 /// What a name depends on.
@@ -195,35 +185,31 @@ fn raw<'a>(history: &History, edges: &'a [Edge]) -> Vec<&'a Edge> {
 
 /// The path that an order of two writers of a key follows from, if it follows from one.
 fn path<'a>(history: &History, edge: &'a Edge) -> Option<(KeyId, &'a [Edge])> {
-    match &edge.reason {
-        Reason::WritersApart { because, key }
-            if is_told(because) && !is_shown_by_list(history, edge) =>
-        {
-            Some((*key, because))
-        }
-        _ => None,
-    }
+    edge.pair().filter(|&(_, path)| is_told(path) && !is_shown_by_list(history, edge))
 }
 
 /// Whether what an edge follows from stands here.
 fn is_told(premises: &[Edge]) -> bool {
-    let is_elsewhere = |edge: &Edge| matches!(edge.reason, Reason::AsTold | Reason::Untold { .. });
     !premises.is_empty() && !premises.iter().any(is_elsewhere)
+}
+
+fn is_elsewhere(edge: &Edge) -> bool {
+    matches!(edge.reason, Reason::AsTold | Reason::Untold { .. })
 }
 
 /// Whether the earlier writer read a list with its own element and without that of the later
 /// one: that shows the order of the two whatever the level.
 fn is_shown_by_list(history: &History, edge: &Edge) -> bool {
-    let Reason::WritersApart { key, because } = &edge.reason else { return false };
-    let [Edge { reason: Reason::AntiDependency { read, key: of, .. }, .. }] = &because[..] else {
+    let Some((key, [only])) = edge.pair() else { return false };
+    let Some(read) = only.read().filter(|_| is_anti(only) && only.key() == Some(key)) else {
         return false;
     };
-    if of != key || history.op(*read).kind != OpKind::ReadList {
+    if history.op(read).kind != OpKind::ReadList {
         return false;
     }
-    let is_own = |op: OpId| history.op(op).kind.is_write() && history.op(op).key == *key;
+    let is_own = |op: OpId| history.op(op).kind.is_write() && history.op(op).key == key;
     let mut own = history.ops_of(edge.before).filter(|&op| is_own(op));
-    own.any(|op| history.list(*read).contains(&history.op(op).value))
+    own.any(|op| history.list(read).contains(&history.op(op).value))
 }
 
 /// The shapes that a cycle is named by: of its dependencies, and as it is told.
@@ -256,30 +242,22 @@ fn kind_at(history: &History, level: Level, cycle: &Cycle) -> AnomalyKind {
 impl Shape {
     fn of(history: &History, edges: &[&Edge]) -> Shape {
         let next = |place: usize| edges[(place + 1) % edges.len()];
-        let mut needs = Needs::Nothing;
-        let mut open: Vec<&Edge> = edges.to_vec();
-        while let Some(edge) = open.pop() {
-            match &edge.reason {
-                Reason::Session => needs = needs.max(Needs::Session),
-                Reason::RealTime => needs = Needs::RealTime,
-                Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-                    open.extend(because);
-                }
-                Reason::Overwritten { visible, .. } => open.extend(visible),
-                _ => {}
-            }
-        }
+        let all = with_premises(edges.iter().copied());
+        let needs = all.into_iter().map(|edge| match edge.kind() {
+            EdgeKind::Session => Needs::Session,
+            EdgeKind::RealTime => Needs::RealTime,
+            _ => Needs::Nothing,
+        });
+        let by_condition = |read: OpId| !history.op(read).kind.has_key();
         Shape {
             edges: edges.len(),
             anti: edges.iter().filter(|edge| is_anti(edge)).count(),
             adjacent: (0..edges.len())
                 .any(|place| is_anti(edges[place]) && is_anti(next(place)) && edges.len() > 1),
-            reads: edges.iter().any(|edge| matches!(edge.reason, Reason::ReadsFrom { .. })),
-            by_condition: edges.iter().any(|edge| match edge.reason {
-                Reason::AntiDependency { read, .. } => !history.op(read).kind.has_key(),
-                _ => false,
-            }),
-            needs,
+            reads: edges.iter().any(|edge| edge.kind() == EdgeKind::Wr),
+            by_condition: (edges.iter().filter(|edge| is_anti(edge)))
+                .any(|edge| edge.read().is_some_and(by_condition)),
+            needs: needs.max().unwrap_or(Needs::Nothing),
         }
     }
 
@@ -325,7 +303,7 @@ fn kind_of(history: &History, cycle: &Cycle, shape: &Shape) -> AnomalyKind {
         }
         1 if is_plain && shape.by_condition => seen_by_condition(history, &cycle.edges),
         1 if shape.edges == 2
-            && cycle.edges.iter().any(|edge| matches!(edge.reason, Reason::RealTime)) =>
+            && cycle.edges.iter().any(|edge| edge.kind() == EdgeKind::RealTime) =>
         {
             AnomalyKind::StaleRead
         }
@@ -357,15 +335,7 @@ fn is_lost_update(edges: &[Edge]) -> bool {
 
 /// The key that an edge is about, whose writers it orders.
 fn key_of(edge: &Edge) -> Option<KeyId> {
-    match edge.reason {
-        Reason::AntiDependency { key, .. }
-        | Reason::FirstVersion { key, .. }
-        | Reason::WritersApart { key, .. }
-        | Reason::Assumed { key, .. }
-        | Reason::Overwritten { key, .. } => Some(key),
-        Reason::Version(step) => Some(step.key),
-        _ => None,
-    }
+    edge.key().filter(|_| matches!(edge.kind(), EdgeKind::Ww | EdgeKind::Rw))
 }
 
 /// Whether both transactions make the row that each found missing.
@@ -382,14 +352,11 @@ fn is_of_inserts(history: &History, edges: &[Edge]) -> bool {
 fn seen_by_condition(history: &History, edges: &[Edge]) -> AnomalyKind {
     let condition =
         |read: OpId| (!history.op(read).kind.has_key()).then(|| &history.predicate(read).condition);
-    let missed = edges.iter().find_map(|edge| match edge.reason {
-        Reason::AntiDependency { read, .. } => condition(read),
-        _ => None,
-    });
-    let saw = edges.iter().find_map(|edge| match edge.reason {
-        Reason::ReadsFrom { read, .. } => condition(read),
-        _ => None,
-    });
+    let first = |kind| {
+        let mut edges = edges.iter().filter(|edge| edge.kind() == kind);
+        edges.find_map(|edge| condition(edge.read()?))
+    };
+    let (missed, saw) = (first(EdgeKind::Rw), first(EdgeKind::Wr));
     match (missed, saw) {
         (Some(missed), Some(saw)) if missed != saw => AnomalyKind::PredicateManyPreceders,
         _ => AnomalyKind::Phantom,
@@ -400,11 +367,11 @@ fn seen_by_condition(history: &History, edges: &[Edge]) -> AnomalyKind {
 /// operation: what others call a phantom.
 pub(crate) fn missed_by_condition(history: &History, cycle: &Cycle) -> bool {
     cycle.edges.iter().any(|edge| {
-        let Reason::Overwritten { read, key, visible, .. } = &edge.reason else { return false };
-        let saw = |edge: &Edge| matches!(edge.reason, Reason::ReadsFrom { read: other, .. } if other != *read);
+        let Reason::Rule(Rule::Visible { read, key, path }) = &edge.reason else { return false };
+        let saw = |edge: &Edge| edge.kind() == EdgeKind::Wr && edge.read() != Some(*read);
         !history.op(*read).kind.has_key()
             && history.predicate(*read).rows.iter().any(|row| row.key == *key && !row.matched)
-            && visible.iter().any(saw)
+            && path.iter().any(saw)
     })
 }
 
@@ -412,6 +379,6 @@ pub(crate) fn missed_by_condition(history: &History, cycle: &Cycle) -> bool {
 /// [Fekete04].
 fn is_read_only_anomaly(history: &History, edges: &[Edge]) -> bool {
     let writes = |txn: TxnId| history.ops_of(txn).any(|op| history.op(op).kind.is_write());
-    let saw = edges.iter().find(|edge| matches!(edge.reason, Reason::ReadsFrom { .. }));
+    let saw = edges.iter().find(|edge| edge.kind() == EdgeKind::Wr);
     edges.len() == 3 && saw.is_some_and(|edge| !writes(edge.after))
 }

@@ -2,9 +2,9 @@
 
 use crate::anomaly::Anomaly;
 use crate::level::Level;
+use crate::unknown::{Limit, Unknown};
 use isolde_certificate::{Derivation, Node};
 use isolde_history::TxnId;
-use std::fmt;
 use std::sync::Arc;
 
 /// The answer for one level.
@@ -55,54 +55,6 @@ impl Violated {
     }
 }
 
-/// Why a level was not decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// The history has operations that are neither reads nor writes.
-    Calls {
-        /// How many.
-        operations: usize,
-        /// What the first one is called, and where it stands.
-        first: String,
-    },
-    /// Repeated values leave too many possible writers to try them all.
-    RepeatedValues {
-        /// Reads with several possible writers.
-        reads: usize,
-    },
-    /// A limit of time or memory was reached.
-    Limit(String),
-    /// This level is not decided for histories like this one.
-    Unsupported(String),
-}
-
-/// Why lists are not decided if it is not known which append a reader saw.
-pub(crate) const REPEATED_ELEMENT: &str = "an element of a list was appended more than once";
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unknown::Calls { operations, first } => write!(
-                out,
-                "{}, so isolation levels say nothing about it; `isolde elle` has models of such \
-                 operations",
-                match operations {
-                    1 => format!("one operation is neither read nor write ({first})"),
-                    count => format!(
-                        "{count} operations are neither read nor write (the first: {first})"
-                    ),
-                }
-            ),
-            Unknown::RepeatedValues { reads } => write!(
-                out,
-                "values repeat: {reads} reads have several possible writers, and no choice of \
-                 them was found that decides the level"
-            ),
-            Unknown::Limit(what) | Unknown::Unsupported(what) => out.write_str(what),
-        }
-    }
-}
-
 impl Verdict {
     /// `satisfied`, `violated` or `unknown`.
     pub const fn name(&self) -> &'static str {
@@ -111,5 +63,36 @@ impl Verdict {
             Verdict::Violated(_) => "violated",
             Verdict::Unknown(_) => "unknown",
         }
+    }
+}
+
+/// What a strategy answers.
+pub(crate) enum Attempt {
+    /// The level holds.
+    Proved(Satisfied),
+    /// It does not.
+    Refuted(Violated),
+    /// It is not a question for this strategy after all; the next one is asked.
+    Passed,
+    /// The same, and more time, memory or work might have given an answer.
+    OutOfBudget(Limit),
+    /// The same, and this is what is missing or in the way.
+    Open(Unknown),
+}
+
+impl From<Verdict> for Attempt {
+    fn from(verdict: Verdict) -> Attempt {
+        match verdict {
+            Verdict::Satisfied(satisfied) => Attempt::Proved(satisfied),
+            Verdict::Violated(violated) => Attempt::Refuted(violated),
+            Verdict::Unknown(Unknown::Limit(limit)) => Attempt::OutOfBudget(limit),
+            Verdict::Unknown(reason) => Attempt::Open(reason),
+        }
+    }
+}
+
+impl From<Option<Verdict>> for Attempt {
+    fn from(verdict: Option<Verdict>) -> Attempt {
+        verdict.map_or(Attempt::Passed, Attempt::from)
     }
 }

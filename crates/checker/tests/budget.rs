@@ -1,6 +1,6 @@
 //! A search that meets too many contradictions can be given up, and then says so.
 
-use isolde::{Check, Level, Limits, Options, Sources, Stage, Unknown, Verdict};
+use isolde::{Check, Level, Limit, Limits, Options, Sources, Stage, Unknown, Verdict};
 use isolde_harness::{Anomaly, Distribution, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
@@ -25,9 +25,7 @@ fn a_search_that_is_given_up_leaves_the_level_unknown() {
     };
     assert_ne!(decide(None).name(), "unknown");
     // Looking for what is wrong with an order is work too, and comes before contradictions.
-    let reason = "the search took too long and was given up; with a time limit it goes on until \
-                  then";
-    assert_eq!(decide(Some(1)), Verdict::Unknown(Unknown::Limit(reason.into())));
+    assert_eq!(decide(Some(1)), Verdict::Unknown(Unknown::Limit(Limit::Work)));
 }
 
 /// Readers of a causal store saw so much that no snapshot shows that looking for an order of a
@@ -139,13 +137,11 @@ fn what_is_wrong_with_sessions_alone_is_no_reason_to_begin_anew() {
 fn a_check_that_is_stopped_says_whether_time_or_memory_was_up() {
     let history = parse_text("A: w(x,1)\nB: w(x,2)\nC: r(x,1)\nD: r(x,2)\n").expect("well-formed");
     let index = Index::new(&history);
-    for (is_memory, reason) in
-        [(false, "the time limit was reached"), (true, "the memory limit was reached")]
-    {
+    for (is_memory, limit) in [(false, Limit::Time), (true, Limit::Memory)] {
         let limits = Limits { stop: &|| true, is_memory: &|| is_memory, ..Limits::NONE };
         for level in [Level::Serializable, Level::UpdateAtomic, Level::Causal] {
             let verdict = Check::new(&history, &index, &limits).decide(level);
-            assert_eq!(verdict, Verdict::Unknown(Unknown::Limit(reason.into())), "{level}");
+            assert_eq!(verdict, Verdict::Unknown(Unknown::Limit(limit)), "{level}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known about a history beside its own content: the run that recorded it.
 
-use crate::subject::{self, HISTORY_FILE, RUN_FILE, read_json};
+use crate::subject::{self, HISTORY_FILE, PROXY_FILE, RUN_FILE, read_json};
 use crate::{input, say};
 use isolde::Level;
 use isolde_history::History;
@@ -74,10 +74,11 @@ pub(crate) fn warn_of_counts_other_than(noted: &Value, log: &Path, history: &His
     ));
 }
 
-/// The log in the folder of a run, which stands for it.
+/// The log in the folder of a run, or of what a proxy recorded, which stands for it.
 pub(crate) fn log_of(folder: &Path) -> Option<PathBuf> {
     let log = folder.join(HISTORY_FILE);
-    (folder.join(RUN_FILE).is_file() && log.is_file()).then_some(log)
+    let is_known = [RUN_FILE, PROXY_FILE].iter().any(|name| folder.join(name).is_file());
+    (is_known && log.is_file()).then_some(log)
 }
 
 /// The database that a run drove.

@@ -7,10 +7,10 @@ use crate::archive::{self, Entry, Packed};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
-use crate::limits::{Clock, Reached};
+use crate::limits::Clock;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
 use crate::{beside, deciding, explain, input, limits, output, say, shrink, status_line};
-use isolde::{Check, Level, Options};
+use isolde::{Check, Level, Limit, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(files) => files?,
         Err(reached) => match gathered_so_far(arguments, &job, reached)? {
             Some(files) => files,
-            None => return reached.end(&arguments.file, resources),
+            None => return limits::end(reached, &arguments.file, resources),
         },
     };
     status_line::tell("packing".to_owned());
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(written) => written?,
         Err(reached) => {
             output::forget_partial();
-            return reached.end(&arguments.file, resources);
+            return limits::end(reached, &arguments.file, resources);
         }
     }
     say(&format!("isolde: wrote {}; open it with: isolde report {0}", path.display()));
@@ -119,7 +119,7 @@ fn gathered(arguments: &Arguments, job: &Job) -> Result<Files, Failure> {
 fn gathered_so_far(
     arguments: &Arguments,
     job: &Job,
-    reached: Reached,
+    reached: Limit,
 ) -> Result<Option<Files>, Failure> {
     let (file, name) = (&arguments.file, input::name(&arguments.file));
     let Some(mut subject) = Subject::so_far(&job.so_far, &name, reached) else { return Ok(None) };
@@ -127,8 +127,7 @@ fn gathered_so_far(
     if arguments.shrunk || subject.source.is_none() {
         return Ok(None);
     }
-    let message = reached.message();
-    say(&format!("isolde: {name}: {message}: the bundle has what was known by then"));
+    say(&format!("isolde: {name}: {reached}: the bundle has what was known by then"));
     files(&subject, Findings::default(), arguments).map(Some)
 }
 

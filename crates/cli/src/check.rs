@@ -10,11 +10,12 @@ use crate::job::Job;
 use crate::output;
 use crate::reports::{self, Form, Rendered, Wanted};
 use crate::so_far::SoFar;
-use crate::{input, limits, say};
+use crate::without::{Source, Without, sources, sources_of, strategies_of};
+use crate::{input, limits, say, suggestion};
 use clap::ValueEnum;
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Level, Options, Satisfied, Sources, Unknown, Verdict, Violated, applicable_levels,
+    Check, Level, Limit, Options, Satisfied, Unknown, Verdict, Violated, applicable_levels,
     decided_levels,
 };
 use isolde_certificate::Certificate;
@@ -59,11 +60,12 @@ pub(crate) struct Arguments {
     /// How far the clocks of clients may be apart, such as 5ms, for levels of real time
     #[arg(long, value_name = "TIME", value_parser = limits::parse_duration)]
     clock_drift: Option<Duration>,
-    /// Do without this source of order; may be given several times. Lists and given orders are
-    /// part of what levels mean: without them another question is answered. Levels that session
-    /// order or real time are part of are then violated or unknown
-    #[arg(long, value_enum, value_name = "SOURCE")]
-    without: Vec<Source>,
+    /// Do without this source of order or this strategy; may be given several times. Lists and
+    /// given orders are part of what levels mean: without them another question is answered.
+    /// Levels that session order or real time are part of are then violated or unknown. Without a
+    /// strategy verdicts stay the same, or become unknown
+    #[arg(long, value_enum, value_name = "NAME")]
+    without: Vec<Without>,
     /// Fail also if something that the database told about itself is refuted: its serialization
     /// order, its timestamps, or two things that contradict each other
     #[arg(long)]
@@ -92,15 +94,6 @@ enum Engine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
-    ReadModifyWrite,
-    Lists,
-    Given,
-    Session,
-    RealTime,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum UnknownAs {
     Pass,
     Fail,
@@ -109,7 +102,7 @@ enum UnknownAs {
 pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
     Level::parse(name).ok_or_else(|| {
         let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
-        format!("expected a level, found `{name}`; levels are {}", names.join(", "))
+        suggestion::expected("a level", name, &names)
     })
 }
 
@@ -123,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         refuse_certificate(arguments)?;
     }
     if arguments.engine == Engine::Reference
-        && arguments.without.iter().any(|source| *source != Source::Given)
+        && arguments.without.iter().any(|it| *it != Without::Source(Source::Given))
     {
         let message = "the definitions use all there is: expected --engine reference without \
                        --without, or with --without given alone";
@@ -222,7 +215,8 @@ fn refuse_certificate(arguments: &Arguments) -> Result<(), Failure> {
         let message = format!("--certificate needs the fast engine: {engine} proves nothing");
         return Err(Failure::Usage(message));
     }
-    let changes_levels = |source: &Source| matches!(source, Source::Lists | Source::Given);
+    let changes_levels =
+        |it: &Without| matches!(it, Without::Source(Source::Lists | Source::Given));
     if arguments.without.iter().any(changes_levels) {
         let message = "--certificate proves what levels mean by themselves: expected it without \
                        --without lists or given";
@@ -250,17 +244,16 @@ fn one(
 fn given_up(
     file: &Path,
     arguments: &Arguments,
-    reached: limits::Reached,
+    reached: Limit,
     so_far: &SoFar,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
-    if let Some(failure) = reached.while_reading(file, &arguments.limits.resources) {
+    if let Some(failure) = limits::while_reading(reached, file, &arguments.limits.resources) {
         return Err(failure);
     }
     let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
     let decided = so_far.decided(&levels, reached);
     if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
-        let message = reached.message();
-        say(&format!("isolde: {}: no certificate was written: {message}", path.display()));
+        say(&format!("isolde: {}: no certificate was written: {reached}", path.display()));
     }
     let report = so_far.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
@@ -284,21 +277,10 @@ pub(crate) fn options_with(clock_drift: Option<Duration>) -> Options {
     Options { clock_drift: i64::try_from(drift).unwrap_or(i64::MAX), ..Options::default() }
 }
 
-/// All sources of order but these.
-pub(crate) fn sources(without: &[Source]) -> Sources {
-    let uses = |source| !without.contains(&source);
-    Sources {
-        read_modify_write: uses(Source::ReadModifyWrite),
-        lists: uses(Source::Lists),
-        given: uses(Source::Given),
-        session: uses(Source::Session),
-        real_time: uses(Source::RealTime),
-    }
-}
-
 fn options(arguments: &Arguments) -> Options {
     Options {
-        sources: sources(&arguments.without),
+        sources: sources(&sources_of(&arguments.without)),
+        without: strategies_of(&arguments.without),
         clock_drift: options_with(arguments.clock_drift).clock_drift,
         engine: match arguments.engine {
             #[cfg(feature = "cadical")]
@@ -317,7 +299,7 @@ fn with_evidence(
     job: &Job,
 ) -> Result<(History, &'static Format), Failure> {
     let (history, format) = input::read(file, &arguments.input, job.memory_max)?;
-    let is_wanted = !arguments.without.contains(&Source::Given);
+    let is_wanted = !arguments.without.contains(&Without::Source(Source::Given));
     Ok((if is_wanted { history } else { history.without_version_orders() }, format))
 }
 
@@ -481,7 +463,7 @@ fn gate(report: &Report, file: &Path, asked: &str) -> Option<String> {
 
 /// The same for a file. One that begins like an option is named by its folder; a dash alone is
 /// standard input.
-fn file_for_a_shell(file: &Path) -> String {
+pub(crate) fn file_for_a_shell(file: &Path) -> String {
     let name = file.display().to_string();
     let is_like_option = name.len() > 1 && name.starts_with('-');
     for_a_shell(&if is_like_option { format!("./{name}") } else { name })

@@ -6,7 +6,7 @@
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
-use crate::{out, say};
+use crate::{address, out, say};
 use isolde_harness::Database;
 
 /// Options of `isolde clean`.
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let usage = |message: String| Failure::Usage(format!("clean: {message}"));
-    let address = isolde_drivers::address(&arguments.target).map_err(usage)?;
+    let address = address::of(&arguments.target).map_err(usage)?;
     if address.is_bare {
         let message = "expected the address of the database that was driven: of one that is \
                        started here, nothing is left";

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(converted) => converted.map(|()| Status::Satisfied),
         Err(reached) => {
             output::forget_partial();
-            reached.end(&arguments.file, &arguments.limits.resources)
+            limits::end(reached, &arguments.file, &arguments.limits.resources)
         }
     }
 }

@@ -6,8 +6,9 @@
 //! Transactions on registers and lists are asked about as Elle does, with models and
 //! anomalies; every other workload has one question of its own.
 
+use crate::edn::to_edn;
 use crate::exit::{Failure, Status};
-use crate::{input, limits, out, output, say};
+use crate::{input, limits, out, output, say, suggestion};
 use clap::ValueEnum;
 use isolde::elle::{
     ANOMALIES, ElleAnomaly, Expectations, Finding, JepsenWorkload, MODELS, Model, Question, Valid,
@@ -40,10 +41,10 @@ pub(crate) struct Arguments {
     /// Anomalies that should be absent, separated by commas
     #[arg(long, short, value_name = "ANOMALIES", default_value = "G0")]
     anomalies: Vec<String>,
-    /// Print what was found as JSON instead of one line per file
+    /// Print a map of what was found, in EDN, instead of one line per file
     #[arg(long, short)]
     verbose: bool,
-    /// Print as text or as JSON, the latter like --verbose
+    /// Print one line per file, or a map of what was found
     #[arg(long, value_enum)]
     output: Option<OutputKind>,
     /// Write explanations of anomalies to files in this directory
@@ -106,13 +107,13 @@ enum InputFormat {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputKind {
     Text,
+    Edn,
     Json,
 }
 
 impl Arguments {
-    /// Whether all that was found is printed, and not one line.
-    fn tells_all(&self) -> bool {
-        self.verbose || self.output == Some(OutputKind::Json)
+    fn output(&self) -> OutputKind {
+        self.output.unwrap_or(if self.verbose { OutputKind::Edn } else { OutputKind::Text })
     }
 }
 
@@ -160,8 +161,7 @@ fn asked(arguments: &Arguments) -> Result<Asked, Failure> {
                 let others = WORKLOADS.iter().map(|workload| workload.name);
                 let names: Vec<&str> =
                     ["rw-register", "list-append"].into_iter().chain(others).collect();
-                let names = names.join(", ");
-                Failure::Usage(format!("expected a model ({names}), found `{name}`"))
+                Failure::Usage(suggestion::expected("a model", name, &names))
             })?;
             Ok(Asked::OfJepsen(workload, expectations))
         }
@@ -172,20 +172,19 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
     let models = split(&arguments.consistency_models).map(|name| {
         Model::parse(name).ok_or_else(|| {
             let names: Vec<&str> = MODELS.iter().map(|model| model.names[0]).collect();
-            let names = names.join(", ");
-            Failure::Usage(format!("expected a consistency model ({names}), found `{name}`"))
+            Failure::Usage(suggestion::expected("a consistency model", name, &names))
         })
     });
     let anomalies = split(&arguments.anomalies).map(|name| {
         ElleAnomaly::parse(name).ok_or_else(|| {
             let names: Vec<&str> = ANOMALIES.iter().map(|anomaly| anomaly.name).collect();
-            Failure::Usage(format!("expected an anomaly ({}), found `{name}`", names.join(", ")))
+            Failure::Usage(suggestion::expected("an anomaly", name, &names))
         })
     });
     Ok(Question {
         models: models.collect::<Result<_, _>>()?,
         anomalies: anomalies.collect::<Result<_, _>>()?,
-        explain: arguments.directory.is_some() || arguments.tells_all(),
+        explain: arguments.directory.is_some() || arguments.output() != OutputKind::Text,
     })
 }
 
@@ -211,10 +210,10 @@ fn one(file: &Path, arguments: &Arguments) -> Result<Status, Failure> {
     };
     let said = match limits::within(&clock, work) {
         Ok(said) => said?,
-        Err(reached) => match reached.while_reading(file, &arguments.limits.resources) {
+        Err(reached) => match limits::while_reading(reached, file, &arguments.limits.resources) {
             Some(failure) => return Err(failure),
             None => Said {
-                valid: Valid::Unknown(reached.message().into()),
+                valid: Valid::Unknown(reached.to_string()),
                 explained: BTreeMap::new(),
                 more: Map::new(),
             },
@@ -262,11 +261,12 @@ fn print(file: &Path, said: Said, arguments: &Arguments) -> Result<Status, Failu
     if let Some(directory) = &arguments.directory {
         write_explanations(directory, file, arguments.files.len(), &said.explained)?;
     }
-    if arguments.tells_all() {
-        out(&(to_json(&as_json(said, word)) + "\n"))?;
-    } else {
-        out(&format!("{name} \t {word}\n"))?;
-    }
+    let line = match arguments.output() {
+        OutputKind::Text => format!("{name} \t {word}"),
+        OutputKind::Edn => to_edn(&as_json(said, word)),
+        OutputKind::Json => to_json(&as_json(said, word)),
+    };
+    out(&(line + "\n"))?;
     Ok(status)
 }
 

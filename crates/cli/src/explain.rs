@@ -5,11 +5,11 @@ use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::output::{self, OutputFormat};
 use crate::so_far::SoFar;
+use crate::without::{Source, sources};
 use crate::{input, limits};
-use isolde::{Check, Level, Options, Verdict, Violated, applicable_levels};
+use isolde::{Check, Level, Limit, Options, Verdict, Violated, applicable_levels};
 use isolde_history::Index;
 use isolde_report::{Decided, Findings, Report, Which, to_explanations};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     clock_drift: Option<Duration>,
     /// Do without this source of version order, as `check` does
     #[arg(long, value_enum, value_name = "SOURCE")]
-    without: Vec<check::Source>,
+    without: Vec<Source>,
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(result) => result?,
         Err(reached) => match given_up(arguments, reached, &job.so_far) {
             Some(known) => known,
-            None => return reached.end(&arguments.file, &arguments.limits.resources),
+            None => return limits::end(reached, &arguments.file, &arguments.limits.resources),
         },
     };
     output::write(&text, OutputFormat::Text, arguments.output.as_deref())?;
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 /// What is known by the time that a limit is reached: which levels are violated. Nothing if the
 /// history was not even read.
-fn given_up(arguments: &Arguments, reached: Reached, so_far: &SoFar) -> Option<(String, Status)> {
+fn given_up(arguments: &Arguments, reached: Limit, so_far: &SoFar) -> Option<(String, Status)> {
     let decided = so_far.decided(so_far.levels()?, reached);
     let report = so_far.report(&input::name(&arguments.file), &decided, reached);
     Some((arguments.told(&report), arguments.status(&decided)))
@@ -71,7 +71,7 @@ fn given_up(arguments: &Arguments, reached: Reached, so_far: &SoFar) -> Option<(
 
 fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
     let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
-    let sources = check::sources(&arguments.without);
+    let sources = sources(&arguments.without);
     if !sources.given {
         history = history.without_version_orders();
     }

@@ -1,7 +1,7 @@
 //! `isolde gen`: histories without a database.
 
 use crate::exit::{Failure, Status};
-use crate::{check, convert, limits, say, workload};
+use crate::{check, convert, limits, say, suggestion, workload};
 use clap::ValueEnum;
 use isolde::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_harness::{Aborts, Anomaly, BUGS, Bug, BugRow, INJECTED, Isolation, Times, generate};
@@ -140,14 +140,14 @@ fn parse_isolation(name: &str) -> Result<Isolation, String> {
 fn parse_anomaly(name: &str) -> Result<Anomaly, String> {
     Anomaly::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = INJECTED.iter().map(|row| row.name).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("an anomaly", name, &names)
     })
 }
 
 fn parse_bug(name: &str) -> Result<Bug, String> {
     Bug::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = BUGS.iter().map(|row| row.name).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("a bug", name, &names)
     })
 }
 

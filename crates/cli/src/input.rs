@@ -1,7 +1,7 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
-use crate::{beside, heap, subject};
+use crate::{beside, heap, subject, suggestion};
 use isolde_history::format::{self, Format, ReadOptions};
 use isolde_history::{History, ReadError, memory_size};
 use std::path::{Path, PathBuf};
@@ -146,6 +146,6 @@ pub(crate) fn one_of(name: &str, fits: fn(&Format) -> bool) -> Result<&'static F
     format::by_name(name).ok_or_else(|| {
         let fitting = format::FORMATS.iter().filter(|format| fits(format));
         let names: Vec<&str> = fitting.map(|format| format.name).collect();
-        Failure::Usage(format!("expected a format ({}), found `{name}`", names.join(", ")))
+        Failure::Usage(suggestion::expected("a format", name, &names))
     })
 }

@@ -3,11 +3,13 @@
 //! One thread works, another waits, as [`limits::within`] has it. What the first finds is left in
 //! [`SoFar`] for the second, and told on a terminal as it is found.
 
-use crate::limits::{self, Clock, Reached};
+use crate::limits::{self, Clock};
 use crate::progress::Progress;
 use crate::so_far::SoFar;
 use crate::{deciding, say, status_line};
-use isolde::{Check, Counterexamples, Level, Limits, Options, Verdict, counterexamples, implied};
+use isolde::{
+    Check, Counterexamples, Level, Limit, Limits, Options, Verdict, counterexamples, implied,
+};
 use isolde_history::{History, Index};
 use isolde_report::{Decided, Report};
 use std::sync::Arc;
@@ -44,7 +46,7 @@ impl Job {
     pub(crate) fn within<T: Send + 'static>(
         self: &Arc<Job>,
         work: impl FnOnce(&Job) -> T + Send + 'static,
-    ) -> Result<T, Reached> {
+    ) -> Result<T, Limit> {
         /// Who waits for so long wants to know for what.
         const PATIENCE: Duration = Duration::from_secs(2);
         let (job, begun) = (Arc::clone(self), Instant::now());
@@ -116,8 +118,12 @@ impl Job {
     pub(crate) fn say_decided(&self, name: &str, level: Level, verdict: &Verdict, seconds: f64) {
         let stages = self.progress.take();
         let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
+        let by = match (self.progress.by(level), verdict) {
+            (Some(by), Verdict::Satisfied(_) | Verdict::Violated(_)) => format!(" by {by}"),
+            _ => String::new(),
+        };
         let verdict = verdict.name();
-        say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{stages}"));
+        say(&format!("isolde: {name}: {level} {verdict} in {seconds:.3} s{by}{stages}"));
     }
 
     /// What shows the violations, as briefly as can be found until the clock says that it is

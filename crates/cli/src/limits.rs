@@ -3,7 +3,7 @@
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::{heap, input, say, status_line};
-use isolde::{Unknown, Verdict};
+use isolde::{Limit, Unknown, Verdict};
 use isolde_report::Decided;
 use std::path::Path;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl Clock {
             return;
         }
         for (_, verdict, _) in decided {
-            name_limit(verdict, Reached::Signal.message());
+            name_limit(verdict, Limit::Interruption);
         }
     }
 
@@ -208,48 +208,28 @@ impl Clock {
     }
 }
 
-/// The limit that work was given up for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
-    Time,
-    Memory,
-    Threads,
-    Signal,
-}
-
 /// Says of a level that is open because its time was up what ended it.
-pub(crate) fn name_limit(verdict: &mut Verdict, why: &str) {
-    if let Verdict::Unknown(Unknown::Limit(reason)) = verdict
-        && (*reason == Reached::Time.message() || reason.starts_with("time is up"))
+pub(crate) fn name_limit(verdict: &mut Verdict, why: Limit) {
+    if let Verdict::Unknown(Unknown::Limit(limit)) = verdict
+        && limit.is_time()
     {
-        *reason = why.into();
+        *limit = why;
     }
 }
 
-impl Reached {
-    pub(crate) const fn message(self) -> &'static str {
-        match self {
-            Reached::Time => "the time limit was reached",
-            Reached::Memory => "the memory limit was reached",
-            Reached::Threads => "the system allows no more threads",
-            Reached::Signal => "interrupted",
-        }
-    }
+/// A history too large to be read is bad input, and nothing is said about it.
+pub(crate) fn while_reading(reached: Limit, file: &Path, resources: &Resources) -> Option<Failure> {
+    let is_too_large = reached == Limit::Memory && input::is_reading();
+    is_too_large.then(|| input::too_large(file, resources.memory_max()))
+}
 
-    /// A history too large to be read is bad input, and nothing is said about it.
-    pub(crate) fn while_reading(self, file: &Path, resources: &Resources) -> Option<Failure> {
-        let is_too_large = self == Reached::Memory && input::is_reading();
-        is_too_large.then(|| input::too_large(file, resources.memory_max()))
+/// How a command ends at a limit if it has nothing else to say.
+pub(crate) fn end(reached: Limit, file: &Path, resources: &Resources) -> Result<Status, Failure> {
+    if let Some(failure) = while_reading(reached, file, resources) {
+        return Err(failure);
     }
-
-    /// How a command ends that has nothing else to say.
-    pub(crate) fn end(self, file: &Path, resources: &Resources) -> Result<Status, Failure> {
-        if let Some(failure) = self.while_reading(file, resources) {
-            return Err(failure);
-        }
-        say(&format!("isolde: {}: {}", input::name(file), self.message()));
-        Ok(Status::Unknown)
-    }
+    say(&format!("isolde: {}: {reached}", input::name(file)));
+    Ok(Status::Unknown)
 }
 
 /// Does the work on another thread, and gives up waiting for it soon after the clock says that
@@ -257,7 +237,7 @@ impl Reached {
 pub(crate) fn within<T: Send + 'static>(
     clock: &Clock,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Reached> {
+) -> Result<T, Limit> {
     within_and(clock, work, || {})
 }
 
@@ -266,7 +246,7 @@ pub(crate) fn within_and<T: Send + 'static>(
     clock: &Clock,
     work: impl FnOnce() -> T + Send + 'static,
     mut look: impl FnMut(),
-) -> Result<T, Reached> {
+) -> Result<T, Limit> {
     const LOOK: Duration = Duration::from_millis(20);
     /// As much as the first thread of a process has.
     const STACK: usize = 8 << 20;
@@ -278,7 +258,7 @@ pub(crate) fn within_and<T: Send + 'static>(
     });
     let worker = worker.map_err(|error| {
         say(&format!("isolde: cannot start a thread: {error}"));
-        Reached::Threads
+        Limit::Threads
     })?;
     status_line::begin(clock.last.map(|last| last.saturating_duration_since(clock.start)));
     let mut patience = Patience::default();
@@ -288,7 +268,7 @@ pub(crate) fn within_and<T: Send + 'static>(
                 heap::hold_nobody();
                 break Ok(result);
             }
-            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => break Err(Reached::Memory),
+            Err(RecvTimeoutError::Timeout) if heap::is_exceeded() => break Err(Limit::Memory),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(reached) = patience.ended(clock) {
                     break Err(reached);
@@ -318,13 +298,13 @@ impl Patience {
     const AFTER_SIGNAL: Duration = Duration::from_secs(3);
 
     /// Why nobody waits any more.
-    fn ended(&mut self, clock: &Clock) -> Option<Reached> {
+    fn ended(&mut self, clock: &Clock) -> Option<Limit> {
         if clock.interrupted.load(Relaxed) {
             let signal = self.signal.get_or_insert_with(Instant::now);
-            return (signal.elapsed() >= Self::AFTER_SIGNAL).then_some(Reached::Signal);
+            return (signal.elapsed() >= Self::AFTER_SIGNAL).then_some(Limit::Interruption);
         }
         let is_late = |last: Instant| Instant::now() >= last + Self::AFTER_TIME;
-        clock.last.is_some_and(is_late).then_some(Reached::Time)
+        clock.last.is_some_and(is_late).then_some(Limit::Time)
     }
 }
 
@@ -476,7 +456,7 @@ mod tests {
     #[should_panic(expected = "what went wrong")]
     fn a_panic_under_a_deadline_is_one() {
         let clock = Clock::until(Some(Instant::now() + Duration::from_mins(1)));
-        let _: Result<(), Reached> = within(&clock, || panic!("what went wrong"));
+        let _: Result<(), Limit> = within(&clock, || panic!("what went wrong"));
     }
 
     #[test]

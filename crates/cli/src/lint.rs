@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let clock = arguments.limits.clock(None);
     let (text, status) = match limits::within(&clock, move || linted(&path, &options)) {
         Ok(linted) => linted?,
-        Err(reached) => return reached.end(file, &arguments.limits.resources),
+        Err(reached) => return limits::end(reached, file, &arguments.limits.resources),
     };
     output::write(&text, arguments.format, arguments.output.as_deref())?;
     Ok(status)

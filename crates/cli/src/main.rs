@@ -3,14 +3,19 @@
 //! Results go to standard output, everything else to standard error. The exit
 //! status is the answer: see [`exit`].
 
+mod address;
+mod advise;
 mod archive;
 mod beside;
 mod bundle;
 mod certificate;
 mod check;
 mod clean;
+mod completions;
 mod convert;
 mod deciding;
+mod demo;
+mod edn;
 mod elle;
 mod exit;
 mod explain;
@@ -23,9 +28,12 @@ mod interruption;
 mod job;
 mod limits;
 mod lint;
+mod man;
 mod matrix;
 mod output;
 mod progress;
+mod proxy;
+mod recorded;
 mod recover;
 mod report;
 mod reports;
@@ -36,9 +44,11 @@ mod so_far;
 mod stats;
 mod status_line;
 mod subject;
+mod suggestion;
 mod terminal;
 mod verify;
 mod watch;
+mod without;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -46,9 +56,20 @@ use exit::Status;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+/// What `--version` says; `-V` has the version alone.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("ISOLDE_COMMIT"),
+    "\nfeatures: ",
+    env!("ISOLDE_FEATURES"),
+    "\ntarget: ",
+    env!("ISOLDE_TARGET"),
+);
+
 /// Tells which isolation levels a database really gave its clients.
 #[derive(Parser)]
-#[command(name = "isolde", version, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "isolde", version, long_version = LONG_VERSION, max_term_width = 100, after_help = exit::HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -66,10 +87,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Watch a simulated bank lose money, and see why: a first look, without a database
+    Demo(demo::Arguments),
     /// Drive a database, record what its clients see, and check what it promises
     Run(Box<run::Arguments>),
     /// Verify a database while it runs: one that is driven, or one of which others send traces
     Watch(Box<watch::Arguments>),
+    /// Pass an application's connections on to its database, record them, and check them
+    Proxy(Box<proxy::Arguments>),
+    /// Tell what is wrong with a recording, by the statements of its application
+    Advise(advise::Arguments),
     /// Tell which anomalies each isolation setting of a database prevents
     Matrix(matrix::Arguments),
     /// Ask a database for the order of versions of a history that was recorded before
@@ -102,13 +129,20 @@ enum Command {
     Gen(generate::Arguments),
     /// List the formats that are read and written
     Formats(formats::Arguments),
+    /// Print what a shell completes after `isolde`
+    Completions(completions::Arguments),
+    /// Print a manual page, or write all of them
+    Man(man::Arguments),
 }
 
 const WHAT_TO_TYPE: &str = "\
 isolde tells which isolation levels a database really gave its clients.
 
+  isolde demo                         a first look: a bug, found and explained, in a second
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde watch                        drive it and verify it while it runs
+  isolde proxy URL --record DIR       record an application as it is, and check it
+  isolde advise DIR                   which of its statements go wrong together
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
   isolde clean URL                    remove what killed runs have left in a database
@@ -152,8 +186,11 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         None => out(WHAT_TO_TYPE).map(|()| Status::Satisfied),
+        Some(Command::Demo(arguments)) => demo::run(&arguments),
         Some(Command::Matrix(arguments)) => matrix::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Proxy(arguments)) => proxy::run(&arguments),
+        Some(Command::Advise(arguments)) => advise::run(&arguments),
         Some(Command::Recover(arguments)) => recover::run(&arguments),
         Some(Command::Clean(arguments)) => clean::run(&arguments),
         Some(Command::Watch(arguments)) => watch::run(&arguments),
@@ -170,6 +207,8 @@ fn main() -> ExitCode {
         Some(Command::Convert(arguments)) => convert::run(&arguments),
         Some(Command::Gen(arguments)) => generate::run(&arguments),
         Some(Command::Formats(arguments)) => formats::run(&arguments),
+        Some(Command::Completions(arguments)) => completions::run(&arguments),
+        Some(Command::Man(arguments)) => man::run(&arguments),
     };
     match result {
         Ok(status) => status.into(),

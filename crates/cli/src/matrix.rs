@@ -6,7 +6,7 @@
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::prefix;
-use crate::{check, limits, out, say};
+use crate::{address, check, limits, out, say, suggestion};
 use clap::ValueEnum;
 use isolde::{Level, Limits, Verdict};
 use isolde_drivers::{DEFAULT_TARGET, TemporaryFolder};
@@ -64,7 +64,7 @@ fn parse_template(name: &str) -> Result<&'static Template, String> {
     let found = TEMPLATES.iter().find(|template| template.name.eq_ignore_ascii_case(name));
     found.ok_or_else(|| {
         let names: Vec<&str> = TEMPLATES.iter().map(|template| template.name).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("a script", name, &names)
     })
 }
 
@@ -74,7 +74,7 @@ fn usage(message: &str) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
+    let address = address::of(target).map_err(|message| usage(&message))?;
     limits::start_threads(None)?;
     let interruption = Interruption::of("matrix")?;
     let mut database = interruption.opened(&address)?;

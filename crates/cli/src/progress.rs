@@ -1,8 +1,8 @@
 //! Where the time of a check went: the engine says what it is at, this looks at the clock.
 
 use crate::status_line;
-use isolde::{ComponentCounts, Level, Stage, Verdict};
-use std::collections::BTreeSet;
+use isolde::{ComponentCounts, Level, Stage, StrategyName, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -25,6 +25,8 @@ struct State {
     levels: usize,
     decided: BTreeSet<Level>,
     is_explaining: bool,
+    /// The strategies that decided levels.
+    by: BTreeMap<Level, StrategyName>,
 }
 
 impl Progress {
@@ -57,6 +59,10 @@ impl Progress {
                 state.level = Some(level);
                 state.enter(None);
                 state.tell();
+                return;
+            }
+            Stage::Decided { level, by } => {
+                state.by.insert(level, by);
                 return;
             }
             Stage::Infer => "infer",
@@ -97,6 +103,11 @@ impl Progress {
 
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics while holding it")
+    }
+
+    /// The strategy that decided a level.
+    pub(crate) fn by(&self, level: Level) -> Option<StrategyName> {
+        self.locked().by.get(&level).copied()
     }
 
     /// What was spent since the last time, as `infer 0.001 s, …`; empty if nothing.

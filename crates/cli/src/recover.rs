@@ -6,7 +6,7 @@
 //! accuse the wrong ones.
 
 use crate::exit::{Failure, Status};
-use crate::{convert, input, limits, output, say};
+use crate::{address, convert, input, limits, output, say};
 use isolde_drivers::TARGETS;
 use isolde_harness::{Installed, Past};
 use isolde_history::format::{self, Input};
@@ -52,14 +52,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(recovered) => recovered,
         Err(reached) => {
             output::forget_partial();
-            reached.end(&arguments.file, &arguments.resources)
+            limits::end(reached, &arguments.file, &arguments.resources)
         }
     }
 }
 
 fn recovered(arguments: &Arguments) -> Result<Status, Failure> {
     let to = convert::target_or_text(arguments.to.as_deref(), arguments.output.as_deref())?;
-    let address = isolde_drivers::address(&arguments.target).map_err(|message| usage(&message))?;
+    let address = address::of(&arguments.target).map_err(|message| usage(&message))?;
     if address.is_bare {
         let target = TARGETS.iter().find(|it| it.schemes.contains(&address.scheme.as_str()));
         let example = target.map_or("postgres://user@host/database", |it| it.example);

@@ -42,9 +42,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Ok(page) => page?,
         Err(reached) => {
             let Some(subject) = Subject::so_far(&job.so_far, &name, reached) else {
-                return reached.end(&arguments.file, &arguments.limits.resources);
+                return limits::end(reached, &arguments.file, &arguments.limits.resources);
             };
-            let message = reached.message();
+            let message = reached;
             say(&format!("isolde: {name}: {message}: the page has what was known by then"));
             to_page(&subject, &name)?
         }

@@ -1,7 +1,7 @@
 //! The forms that `--format` and `--report` ask for, and where they go.
 
 use crate::exit::Failure;
-use crate::{out, output, terminal};
+use crate::{out, output, suggestion, terminal};
 use isolde_history::{History, Index};
 use isolde_report::{
     OUTPUTS, Output, Page, Report, Unreadable, to_elle_directory, to_step_summary,
@@ -71,10 +71,7 @@ pub(crate) fn parse_form(name: &str) -> Result<Form, String> {
         (None, "elle") => Err("several files: ask for them with --report elle=DIR".to_owned()),
         (None, _) => {
             let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-            Err(format!(
-                "expected one of {}, html, or elle as --report elle=DIR, found `{name}`",
-                names.join(", ")
-            ))
+            Err(suggestion::expected("a form", name, &[&names[..], &["html", "elle"]].concat()))
         }
     }
 }

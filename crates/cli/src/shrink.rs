@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let options = arguments.clone();
     let shrunk = match job.within(move |job| shrunk(&options, job, start)) {
         Ok(shrunk) => shrunk?,
-        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
+        Err(reached) => return limits::end(reached, &arguments.file, &arguments.limits.resources),
     };
     match shrunk {
         Shrunk::Smaller(text) => {

@@ -3,8 +3,7 @@
 //! The thread that waits cannot ask the one that works, so whatever is found is left here.
 
 use crate::certificate::Slot;
-use crate::limits::Reached;
-use isolde::{Level, Satisfied, Unknown, Verdict, implied};
+use isolde::{Level, Limit, Satisfied, Unknown, Verdict, implied};
 use isolde_history::History;
 use isolde_report::{Decided, Report, Size, UnloggedReport};
 use std::sync::{Mutex, OnceLock};
@@ -55,12 +54,12 @@ impl SoFar {
     }
 
     /// Verdicts for all levels: what is not decided is unknown because of the limit.
-    pub(crate) fn decided(&self, levels: &[Level], reached: Reached) -> Vec<Decided> {
+    pub(crate) fn decided(&self, levels: &[Level], reached: Limit) -> Vec<Decided> {
         let decided = self.known();
         let verdict = |&level: &Level| {
             let known = decided.iter().find(|known| known.0 == level).cloned();
             let known = known.filter(|known| !matches!(known.1, Verdict::Unknown(_)));
-            let limit = || Verdict::Unknown(Unknown::Limit(reached.message().into()));
+            let limit = || Verdict::Unknown(Unknown::Limit(reached));
             let others = decided.iter().map(|(level, verdict, _)| (*level, verdict));
             known.unwrap_or_else(|| (level, implied(level, others).unwrap_or_else(limit), 0.0))
         };
@@ -69,11 +68,11 @@ impl SoFar {
 
     /// A report on these verdicts of the history of this name, without what would take the
     /// history itself.
-    pub(crate) fn report(&self, name: &str, decided: &[Decided], reached: Reached) -> Report {
+    pub(crate) fn report(&self, name: &str, decided: &[Decided], reached: Limit) -> Report {
         let read = self.read.get();
         let names = (name, read.map_or("not read", |read| read.format));
         let size = read.map_or(Size::NOTHING, |read| read.size);
-        let mut report = Report::of_verdicts(names, size, decided, reached.message());
+        let mut report = Report::of_verdicts(names, size, decided, &reached.to_string());
         report.note_unlogged(read.and_then(|read| read.unlogged.clone()));
         report
     }
@@ -107,7 +106,7 @@ mod tests {
         so_far.note(Level::ReadAtomic, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
         let names =
             |decided: Vec<Decided>| decided.iter().map(|it| it.1.name()).collect::<Vec<_>>();
-        let told = names(so_far.decided(&levels, Reached::Memory));
+        let told = names(so_far.decided(&levels, Limit::Memory));
         assert_eq!(told, ["satisfied", "violated", "violated", "unknown"]);
     }
 
@@ -118,9 +117,9 @@ mod tests {
         let levels = [Level::ReadCommitted, Level::Causal, Level::Serializable];
         so_far.note_read(&history, "text", &levels);
         so_far.note(Level::ReadCommitted, &Verdict::Violated(Violated::by(Vec::new())), 1.0);
-        so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit("later".into())), 1.0);
+        so_far.note(Level::Causal, &Verdict::Unknown(Unknown::Limit(Limit::Turn)), 1.0);
         so_far.note(Level::Causal, &Verdict::Satisfied(Satisfied::Order(Vec::new())), 1.0);
-        let report = so_far.report("h", &so_far.decided(&levels, Reached::Time), Reached::Time);
+        let report = so_far.report("h", &so_far.decided(&levels, Limit::Time), Limit::Time);
         let told: Vec<(&str, &str)> = report
             .levels
             .iter()
@@ -141,7 +140,7 @@ mod tests {
         let so_far = SoFar::default();
         assert_eq!(so_far.levels(), None);
         let report =
-            so_far.report("h", &so_far.decided(&[Level::Causal], Reached::Memory), Reached::Memory);
+            so_far.report("h", &so_far.decided(&[Level::Causal], Limit::Memory), Limit::Memory);
         assert_eq!((report.history.transactions, &*report.format), (0, "not read"));
     }
 }

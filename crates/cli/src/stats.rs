@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let options = arguments.clone();
     let counted = match limits::within(&arguments.limits.clock(None), move || counted(&options)) {
         Ok(counted) => counted?,
-        Err(reached) => return reached.end(&arguments.file, &arguments.limits.resources),
+        Err(reached) => return limits::end(reached, &arguments.file, &arguments.limits.resources),
     };
     output::write(&counted, arguments.format, arguments.output.as_deref())?;
     Ok(Status::Satisfied)

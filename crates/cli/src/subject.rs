@@ -2,10 +2,9 @@
 
 use crate::exit::Failure;
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::so_far::SoFar;
 use crate::{archive, beside, heap, input};
-use isolde::{Check, Options, applicable_levels};
+use isolde::{Check, Limit, Options, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
 use isolde_report::{Findings, Report, refuse_other_schema};
@@ -16,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The file of a run's folder that tells about it.
 pub(crate) const RUN_FILE: &str = "run.json";
+/// The file of a recording's folder that tells what the proxy did not see.
+pub(crate) const PROXY_FILE: &str = "proxy.json";
 /// The file of a run's folder with what was recorded.
 pub(crate) const HISTORY_FILE: &str = "history.log";
 /// The first file of a bundle, by which it is known.
@@ -49,7 +50,7 @@ pub(crate) struct Subject {
 impl Subject {
     /// What is known of a history that was not checked to the end when a limit was reached;
     /// nothing if it was not even read.
-    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Reached) -> Option<Subject> {
+    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Limit) -> Option<Subject> {
         let decided = so_far.decided(so_far.levels()?, reached);
         let report = so_far.report(name, &decided, reached);
         let report = serde_json::to_value(&report).expect("a report is plain data");
@@ -146,8 +147,14 @@ impl Opening<'_> {
         Ok(Subject { report, run: None, history: Some(history), source })
     }
 
-    /// The report on all levels that a history can tell something about.
+    /// The report on all levels that a history can tell something about, as it is kept.
     pub(crate) fn checked(&self, history: &History, named: (&str, &'static str)) -> Value {
+        let report = self.report(history, named);
+        serde_json::to_value(&report).expect("a report is plain data")
+    }
+
+    /// The report on all levels that a history can tell something about.
+    pub(crate) fn report(&self, history: &History, named: (&str, &'static str)) -> Report {
         let levels = applicable_levels(history);
         self.job.has_read(history, named.1, &levels);
         let (index, options) = (Index::new(history), Options::default());
@@ -165,8 +172,7 @@ impl Opening<'_> {
             by_reading: &by_reading,
             options,
         };
-        let report = Report::new(history, &index, named, &findings);
-        serde_json::to_value(&report).expect("a report is plain data")
+        Report::new(history, &index, named, &findings)
     }
 
     fn of_bundle(&self, path: &Path, first: &str) -> Result<Subject, Failure> {

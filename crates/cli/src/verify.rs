@@ -36,7 +36,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let (options, clock) = (arguments.clone(), arguments.limits.clock(None));
     let (text, status) = match limits::within(&clock, move || verified(&options)) {
         Ok(verified) => verified?,
-        Err(reached) => return reached.end(&arguments.history, &arguments.limits.resources),
+        Err(reached) => {
+            return limits::end(reached, &arguments.history, &arguments.limits.resources);
+        }
     };
     output::write(&text, arguments.format, arguments.output.as_deref())?;
     Ok(status)

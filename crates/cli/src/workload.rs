@@ -1,5 +1,6 @@
 //! Options that say what clients do: a preset, and what differs from it.
 
+use crate::suggestion;
 use clap::ValueEnum;
 use isolde_harness::{Distribution, PRESETS, Parameters, Preset, Times, TxnKind};
 use std::fmt::Write;
@@ -159,7 +160,7 @@ pub(crate) fn presets(default: &str) -> String {
 fn parse_preset(name: &str) -> Result<&'static Preset, String> {
     isolde_harness::preset(name).ok_or_else(|| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("a preset", name, &names)
     })
 }
 

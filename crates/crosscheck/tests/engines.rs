@@ -9,7 +9,8 @@
 mod support;
 
 use isolde::{
-    Check, Engine, Level, Limits, Options, Saturate, Stage, applicable_levels, decided_levels,
+    Check, Engine, Level, Limits, Options, Stage, Strategies, StrategyName, applicable_levels,
+    decided_levels,
 };
 use isolde_harness::{
     Aborts, Distribution, INJECTED, Isolation, Parameters, Times, TxnKind, generate,
@@ -37,7 +38,8 @@ impl Compared {
     fn compare(&mut self, name: &str, history: &History, levels: &[Level]) {
         let index = Index::new(history);
         for &level in levels {
-            let own = Options { saturate: Saturate::Never, ..Options::default() };
+            let without = Strategies::NONE.and(StrategyName::Saturation);
+            let own = Options { without, ..Options::default() };
             let expected = Check::new(history, &index, &Limits::NONE).decide(level).name();
             let searches = AtomicUsize::new(0);
             let observe = |stage| {

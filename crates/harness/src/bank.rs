@@ -66,6 +66,31 @@ pub fn totals(history: &History) -> Totals {
     totals
 }
 
+/// What a transfer did to one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// The account.
+    pub account: KeyId,
+    /// The balance that the transfer read.
+    pub before: i64,
+    /// The balance that it wrote.
+    pub after: i64,
+}
+
+/// What a transfer did: to the account that it took from, and to the one that it gave to. Nothing
+/// if the transaction is no transfer, or read what no transfers lead to.
+pub fn transfer(history: &History, txn: TxnId) -> Option<[Booking; 2]> {
+    let mut bank = Bank::new(history);
+    let mut booking = |write: OpId| {
+        let (account, version) = bank.read_before(write)?;
+        let before = bank.seen(account, version)?;
+        Some(Booking { account, before, after: bank.balance(write)? })
+    };
+    let writes = history.ops_of(txn).filter(|&id| history.op(id).kind == OpKind::Write);
+    let bookings: Vec<Booking> = writes.map(&mut booking).collect::<Option<_>>()?;
+    bookings.try_into().ok()
+}
+
 /// The reads of a committed transaction that read every account and wrote none.
 fn look(history: &History, txn: TxnId) -> Option<Vec<OpId>> {
     if history.outcome(txn) != Outcome::Committed {
@@ -231,6 +256,24 @@ mod tests {
              B: r(x,0) r(z,0) w(x,3) w(z,4)
              C: r(x,3) r(y,2) r(z,4)",
             "1 looks, 0 unfounded, C saw 302",
+        );
+    }
+
+    #[test]
+    fn a_transfer_is_told_in_balances_and_a_look_is_none() {
+        let text = "init *=0
+                    A: r(x,0) r(y,0) w(x,1) w(y,2)
+                    B: r(x,0) r(z,0) w(x,13) w(z,4)
+                    C: r(x,13) r(y,2) r(z,4)";
+        let history = parse_text(text).expect("a history");
+        let told = |txn: TxnId| {
+            let bookings = transfer(&history, txn)?;
+            Some(bookings.map(|it| (it.account.0, it.before, it.after)))
+        };
+        let transfers: Vec<_> = history.txns().map(told).collect();
+        assert_eq!(
+            transfers,
+            [Some([(0, 100, 98), (1, 100, 102)]), Some([(0, 100, 96), (2, 100, 104)]), None]
         );
     }
 

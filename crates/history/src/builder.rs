@@ -335,6 +335,11 @@ impl HistoryBuilder {
         self.total = Some(order);
     }
 
+    /// What was asked by the operations at the current position.
+    pub(crate) fn statement(&mut self, statement: Value) {
+        self.columns.statements.push((self.position, statement));
+    }
+
     /// A fault or another event beside the transactions, at the current position.
     pub fn event(&mut self, time: Option<Time>, text: String) {
         self.columns.events.push(Event { time, position: self.position, text });

@@ -162,6 +162,8 @@ pub(crate) struct Columns {
     pub(crate) snapshots: SnapshotColumns,
 
     pub(crate) orders: GivenOrders,
+    /// What was asked at positions of the source, ascending.
+    pub(crate) statements: Vec<(u32, Value)>,
     pub(crate) events: Vec<Event>,
     pub(crate) remarks: Vec<Remark>,
     pub(crate) unit: PositionUnit,
@@ -515,6 +517,18 @@ impl History {
     /// Where an operation stands in its source, in [`History::position_unit`]s.
     pub fn position(&self, op: OpId) -> u32 {
         self.columns.positions.get(op.index()).copied().unwrap_or(0)
+    }
+
+    /// What was asked by an operation, without its literals; nil where the source does not tell.
+    pub fn statement(&self, op: OpId) -> Value {
+        let statements = &self.columns.statements;
+        let place = statements.binary_search_by_key(&self.position(op), |entry| entry.0);
+        place.map_or(Value::NIL, |place| statements[place].1)
+    }
+
+    /// Whether operations have statements.
+    pub fn has_statements(&self) -> bool {
+        !self.columns.statements.is_empty()
     }
 
     /// What positions count.

@@ -25,6 +25,7 @@ mod source;
 mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
+mod transcript;
 mod tree;
 mod value;
 mod without;
@@ -47,5 +48,6 @@ pub use prefetch::prefetch;
 pub use selection::Selection;
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use transcript::{Content, Transcript, Txn};
 pub use tree::Tree;
 pub use value::{Datum, Value, Values, is_bare_word, is_visible};

@@ -122,6 +122,23 @@ pub trait Sink {
         rows: &[Row<'_>],
     ) -> Result<(), String>;
 
+    /// Values are versions: numbers of the transactions that wrote them.
+    fn values_are_versions(&mut self) {}
+
+    /// Transactions with lower numbers were over when the stream began.
+    fn running(&mut self, _number: u64) {}
+
+    /// The text of a statement, and where it stands in a program.
+    fn statement(&mut self, _number: u64, _text: &str, _tags: &str) {}
+
+    /// The next event is by this statement.
+    fn by(&mut self, _statement: u64) {}
+
+    /// A request may have written rows that are not told.
+    fn unseen(&mut self, _client: u32, _txn: u64, _interval: Interval) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Nothing of this client, or of all, will be sent for a time before this.
     fn heartbeat(&mut self, client: Option<u32>, time: Time) -> Result<(), String>;
 

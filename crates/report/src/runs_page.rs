@@ -4,7 +4,7 @@ use crate::escape::xml;
 use crate::page::digest;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("../../../web/runs.css");
+const STYLE: &str = include_str!("../web/runs.css");
 
 /// One run in the list.
 pub struct RunRow {

@@ -18,6 +18,7 @@ pub(crate) mod sentence;
 mod summary;
 
 pub(crate) use build::scenario;
+pub use isolde::EdgeKind;
 
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +141,9 @@ pub struct ScenarioOp {
     /// When it ran, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
+    /// What asked for it, without its literals, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
     /// Where it stands in the source, as `file:line`.
     pub place: String,
     /// Whether the proof rests on it.
@@ -155,42 +159,6 @@ pub struct ScenarioRow {
     pub value: String,
     /// Whether it was returned.
     pub matched: bool,
-}
-
-/// What kind of dependency an edge is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EdgeKind {
-    /// The later transaction read what the earlier one wrote.
-    #[default]
-    Wr,
-    /// The later transaction's version of the key follows that of the earlier one.
-    Ww,
-    /// The earlier transaction read a version that the later one replaced.
-    Rw,
-    /// One session ran one after the other.
-    Session,
-    /// One had completed when the other was invoked.
-    RealTime,
-    /// The initial state precedes everything.
-    Initial,
-    /// Taken for the sake of argument: one comes before the other.
-    Assumed,
-}
-
-impl EdgeKind {
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EdgeKind::Wr => "wr",
-            EdgeKind::Ww => "ww",
-            EdgeKind::Rw => "rw",
-            EdgeKind::Session => "session",
-            EdgeKind::RealTime => "real-time",
-            EdgeKind::Initial => "initial",
-            EdgeKind::Assumed => "assumed",
-        }
-    }
 }
 
 /// An operation of a scenario.
@@ -210,6 +178,7 @@ pub struct ScenarioEdge {
     /// The place of the later one.
     pub to: usize,
     /// What kind of dependency it is.
+    #[serde(with = "edge_kind")]
     pub kind: EdgeKind,
     /// The key it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,6 +216,17 @@ pub struct ScenarioCase {
 }
 
 impl Scenario {
+    /// What asked for the operations that the proof rests on, each with its place.
+    pub fn statements(&self) -> Vec<(&str, &str)> {
+        let ops = self.transactions.iter().flat_map(|txn| &txn.operations);
+        let mut found: Vec<(&str, &str)> = Vec::new();
+        for op in ops.filter(|op| op.involved) {
+            let statement = op.statement.as_deref().map(|it| (op.place.as_str(), it));
+            found.extend(statement.filter(|it| !found.contains(it)));
+        }
+        found
+    }
+
     /// All edges: those of the cycle, of all cases, all facts, and everything they follow from.
     pub fn all_edges(&self) -> Vec<&ScenarioEdge> {
         let cases = self.cases.iter().flat_map(|case| &case.edges);
@@ -258,5 +238,24 @@ impl Scenario {
             next += 1;
         }
         all
+    }
+}
+
+/// Kinds of edges by their names.
+mod edge_kind {
+    use isolde::EdgeKind;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+    use std::borrow::Cow;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like this")]
+    pub(super) fn serialize<S: Serializer>(kind: &EdgeKind, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(kind.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<EdgeKind, D::Error> {
+        let name = Cow::<'de, str>::deserialize(from)?;
+        let known = EdgeKind::ALL.into_iter().find(|kind| kind.name() == name);
+        known.ok_or_else(|| D::Error::custom(format!("there is no kind of edge `{name}`")))
     }
 }

@@ -12,7 +12,7 @@ use crate::scenario::{Role, Scenario, ScenarioEdge};
 use std::fmt::Write;
 
 /// How pictures look, in the page and by themselves.
-pub(crate) const STYLE: &str = include_str!("../../../web/graph.css");
+pub(crate) const STYLE: &str = include_str!("../web/graph.css");
 
 /// Room for a line below a picture.
 const NOTE_HEIGHT: f64 = 28.0;

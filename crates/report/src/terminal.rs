@@ -5,7 +5,8 @@ use crate::prose::safe;
 use crate::reasons::SharedReasons;
 use crate::unlogged::UNLOGGED_ADVICE;
 use crate::{
-    AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, TimestampsReport,
+    AnomalyReport, ConflictReport, GivenOrderReport, LevelReport, Report, Scenario,
+    TimestampsReport,
 };
 use std::fmt::Write;
 
@@ -284,8 +285,16 @@ fn show(out: &mut String, anomaly: &AnomalyReport) {
     for sentence in anomaly.explanation.lines() {
         line(out, format_args!("    {sentence}"));
     }
+    show_statements(out, &anomaly.scenario, "    ");
     if let Some(documented) = &anomaly.scenario.documented {
         line(out, format_args!("    documented: {documented}"));
+    }
+}
+
+/// What asked for the operations of a proof, where the history tells.
+fn show_statements(out: &mut String, scenario: &Scenario, indent: &str) {
+    for (place, statement) in scenario.statements() {
+        line(out, format_args!("{indent}{}: {}", safe(place), safe(statement)));
     }
 }
 
@@ -315,6 +324,7 @@ pub fn to_explanations(report: &Report, which: Which) -> String {
             let scenario = &anomaly.scenario;
             line(&mut out, format_args!("not {}: {}\n", level.level, argument::title(scenario)));
             out.push_str(&argument::indented(&argument::full(scenario), "  "));
+            show_statements(&mut out, scenario, "  ");
             out.push('\n');
         }
         if let Some(same) = referred.filter(|_| shown.len() == known) {

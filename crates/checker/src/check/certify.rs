@@ -10,7 +10,7 @@ use crate::check::Check;
 use crate::check::by_cases;
 use crate::check::interpretations::Readings;
 use crate::choices;
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL};
 use crate::level::Level;
 use crate::strong::{self, COMMIT_LEVELS, Sources};
 use crate::verdict::{Satisfied, Verdict, Violated};
@@ -18,11 +18,10 @@ use crate::weak::{Facts, RULES};
 use hashbrown::HashSet;
 use isolde_certificate::{
     Certificate, ChosenOrigin, Claim, Derivation, End, Fingerprint, Node, Proof, Reading,
-    ReadingKind, Refutation, Rule, Step, StepId, Verifier, Witness,
+    ReadingKind, Refutation, Step, StepId, Verifier, Witness,
 };
 use isolde_history::{
     Candidates, Choice, ExternalRead, History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId,
-    VersionEvidence,
 };
 
 /// In larger histories not all keys are tried at once.
@@ -400,7 +399,7 @@ pub(crate) fn refutation(
         violated.anomalies.iter().partition(is_open);
     let shown = known.into_iter().chain(open).find_map(|anomaly| match &anomaly.evidence {
         Evidence::Operations { .. } => reading(level, anomaly),
-        Evidence::Cycle(cycle) => Some((at, Refutation::Derivation(derivation(cycle)))),
+        Evidence::Cycle(cycle) => Some((at, Refutation::Derivation(derivation(history, cycle)))),
         Evidence::Cases(_) => None,
     });
     let by_cases = |anomaly: &Anomaly| matches!(anomaly.evidence, Evidence::Cases(_));
@@ -451,44 +450,26 @@ pub(crate) fn reading(level: Level, anomaly: &Anomaly) -> Option<(Level, Refutat
     Some((at, Refutation::Reading(Reading { kind, key: *key, ops: ops.clone() })))
 }
 
-fn derivation(cycle: &Cycle) -> Derivation {
+fn derivation(history: &History, cycle: &Cycle) -> Derivation {
     let mut steps = Vec::new();
     // A reader that was visible to itself is a cycle already, and no other's version.
-    let own = cycle.edges.iter().find_map(|edge| match &edge.reason {
-        Reason::Overwritten { reader, visible, .. } if *reader == edge.before => Some(visible),
-        _ => None,
-    });
-    let path = own.unwrap_or(&cycle.edges).iter().map(|edge| derive(edge, &mut steps)).collect();
+    let is_own = |edge: &&Edge| {
+        edge.is_overwriting() && edge.read().map(|read| history.txn_of(read)) == Some(edge.before)
+    };
+    let own = cycle.edges.iter().find(is_own).map(Edge::premises);
+    let path = derive(own.unwrap_or(&cycle.edges), &mut steps);
     Derivation { steps, end: End::Cycle(path) }
 }
 
-/// Adds the steps of an edge and returns the last. Why a transaction was visible is told
-/// by edges of session order and reads-from, so this goes one level deep.
-fn derive(edge: &Edge, steps: &mut Vec<Step>) -> StepId {
-    let rule = match &edge.reason {
-        Reason::InitialFirst => Rule::InitialFirst,
-        Reason::Session => Rule::Session,
-        Reason::ReadsFrom { read, key } => Rule::ReadsFrom { read: *read, key: *key },
-        Reason::Version(step) => match step.evidence {
-            VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) => {
-                Rule::ListOrder { read, key: step.key }
-            }
-            VersionEvidence::Given => Rule::GivenOrder { key: step.key },
-        },
-        Reason::Overwritten { read, key, visible, .. } => {
-            let path = visible.iter().map(|edge| derive(edge, steps)).collect();
-            Rule::Visible { read: *read, key: *key, path }
-        }
-        Reason::RealTime
-        | Reason::AntiDependency { .. }
-        | Reason::FirstVersion { .. }
-        | Reason::WritersApart { .. }
-        | Reason::Assumed { .. }
-        | Reason::Supposed { .. }
-        | Reason::AsTold
-        | Reason::Untold { .. } => unreachable!("strong levels bring their proof"),
-    };
+/// Adds the steps of a path, each after what it follows from. Why a transaction was visible is
+/// told by edges of session order and reads-from, so this goes one level deep.
+fn derive(path: &[Edge], steps: &mut Vec<Step>) -> Vec<StepId> {
     let node = |txn: TxnId| if txn == INITIAL { Node::INITIAL } else { Node::commit(txn) };
-    steps.push(Step { from: node(edge.before), to: node(edge.after), rule });
-    StepId(steps.len() as u32 - 1)
+    let step = |edge: &Edge| {
+        let rule = edge.reason.rule().expect("strong levels bring their proof");
+        let rule = rule.with_path(|path| derive(path, steps));
+        steps.push(Step { from: node(edge.before), to: node(edge.after), rule });
+        StepId(steps.len() as u32 - 1)
+    };
+    path.iter().map(step).collect()
 }

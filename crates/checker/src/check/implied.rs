@@ -1,29 +1,7 @@
 //! What the verdicts of some levels say about another.
 
-use crate::check::Check;
 use crate::level::Level;
-use crate::limits::Limits;
-use crate::strong;
 use crate::verdict::{Satisfied, Verdict, Violated};
-use std::sync::Arc;
-
-impl Check<'_> {
-    /// A level that one order of all sessions shows. Where values repeat, that is soon found or
-    /// not at all, while a level by itself would try who wrote what every read saw.
-    pub(crate) fn by_interleaving(&mut self, level: Level) -> Option<Verdict> {
-        const STRONGER: Level = Level::SessionSerializable;
-        let is_asked = level.stronger_than().contains(&STRONGER)
-            && !self.deciding.contains(&STRONGER)
-            && self.values_repeat();
-        let facts = (self.history, self.index);
-        let work = Arc::clone(&self.work);
-        let limits = Limits { work: Some(&work), ..*self.within };
-        let is_shown = is_asked
-            && strong::is_interleaved(facts, &mut self.shared, self.options, &limits)
-            && matches!(self.decide(STRONGER), Verdict::Satisfied(_));
-        is_shown.then_some(Verdict::Satisfied(Satisfied::Implied(STRONGER)))
-    }
-}
 
 /// What follows for a level from others that were decided: it holds if a stronger one does, and
 /// does not if a weaker one does not.

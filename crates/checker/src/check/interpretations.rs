@@ -20,7 +20,8 @@ use crate::level::Level;
 use crate::limits::Limits;
 use crate::naming;
 use crate::strong::{Options, unnamed_writers};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::Unknown;
+use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::Open;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, TxnId, Value, Version};
@@ -95,7 +96,7 @@ impl<'a> Readings<'a> {
                 return violated();
             }
             if (limits.stop)() {
-                return Some(Verdict::Unknown(Unknown::Limit(limits.reached().into())));
+                return Some(Verdict::Unknown(Unknown::Limit(limits.reached())));
             }
             let history = self.in_way(&way);
             let index = Index::new(&history);

@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `lattice.rs` | [`Check`]: levels from strong to weak, with the work that they share |
+//! | `strategies/` | how a level is decided: a table for each family of levels |
 //! | `implied.rs` | what follows from levels that were decided |
 //! | `schedule.rs` | which level is tried when, if time is limited |
 //! | `single_operation.rs` | what levels say of each other where transactions are single operations |
@@ -19,6 +20,7 @@ mod lattice;
 mod outcomes;
 mod schedule;
 pub(crate) mod single_operation;
+mod strategies;
 
 pub use certify::Certified;
 pub use implied::implied;

@@ -8,12 +8,9 @@ use crate::check::Check;
 use crate::check::certify::accepted;
 use crate::level::Level;
 use crate::strong::unnamed_writers;
-use crate::verdict::{Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Verdict, Violated};
 use isolde_certificate::Verifier;
-
-/// Why a level is left open.
-const TOO_MANY: &str = "what was found by condition may be due to transactions of unknown \
-    outcome, which are too many to try with and without each of them";
 
 impl Check<'_> {
     /// Whether reads by condition leave open who counts.
@@ -32,7 +29,7 @@ impl Check<'_> {
         if shown.is_ok_and(|shown| accepted(&verifier, shown).is_ok()) {
             return Verdict::Violated(violated);
         }
-        let open = || Verdict::Unknown(Unknown::Unsupported(TOO_MANY.into()));
+        let open = || Verdict::Unknown(Unknown::Unsupported(Obstacle::UnknownOutcomes));
         self.in_every_way(level).unwrap_or_else(open)
     }
 }

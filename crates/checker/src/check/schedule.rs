@@ -14,7 +14,8 @@
 use crate::check::Check;
 use crate::check::implied::implied;
 use crate::level::Level;
-use crate::verdict::{Satisfied, Unknown, Verdict};
+use crate::unknown::Unknown;
+use crate::verdict::{Satisfied, Verdict};
 use crate::weak::RULES;
 
 /// Work of the first turn of a search, about a second, and for each operation of the history.
@@ -70,7 +71,7 @@ impl Check<'_> {
         self.work.allow(u64::MAX);
         for level in open {
             let known = self.verdicts.iter().map(|(level, verdict)| (*level, verdict));
-            let limit = || Verdict::Unknown(Unknown::Limit(self.limits().reached().into()));
+            let limit = || Verdict::Unknown(Unknown::Limit(self.limits().reached()));
             let verdict = implied(level, known).unwrap_or_else(limit);
             self.forget_limit(level);
             tell(level, &verdict);
@@ -156,7 +157,8 @@ mod tests {
     use crate::check::{Check, applicable_levels};
     use crate::level::Level;
     use crate::limits::{Limits, Stage};
-    use crate::verdict::{Unknown, Verdict};
+    use crate::unknown::{Limit, Unknown};
+    use crate::verdict::Verdict;
     use isolde_history::Index;
     use isolde_history::format::parse_text;
     use std::sync::Mutex;
@@ -261,7 +263,7 @@ mod tests {
         assert!(!check.has_turn(Level::Serializable, 0));
         is_over.store(true, Ordering::Relaxed);
         let decided = check.decide_in_turns(&[Level::Serializable], |_, _| {});
-        let limit = Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
+        let limit = Verdict::Unknown(Unknown::Limit(Limit::Time));
         assert_eq!(decided, [(Level::Serializable, limit)]);
     }
 
@@ -272,7 +274,7 @@ mod tests {
         let history = parse_text(SKEW).expect("a well-formed history");
         let index = Index::new(&history);
         let mut check = Check::new(&history, &index, &Limits::NONE);
-        let limit = Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
+        let limit = Verdict::Unknown(Unknown::Limit(Limit::Time));
         check.verdicts.push((Level::Serializable, limit));
         let decided = check.decide_in_turns(&[Level::Serializable], |_, _| {});
         assert_eq!(decided[0].1.name(), "violated");

@@ -20,7 +20,8 @@ use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::check::Check;
 use crate::level::Level;
 use crate::linearizable::{self, Reading};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use isolde_certificate::Node;
 use isolde_history::{History, OpKind, TxnId};
 
@@ -82,7 +83,7 @@ impl Check<'_> {
         if has_more && matches!(verdict, Verdict::Unknown(_)) {
             return None;
         }
-        let is_open = |reason: &Unknown| matches!(reason, Unknown::Unsupported(what) if what == linearizable::NOT_MERGED);
+        let is_open = |reason: &Unknown| *reason == Unknown::Unsupported(Obstacle::OpenMerge);
         let has_calls = self.history.op_kinds().contains(&OpKind::Call);
         match &verdict {
             Verdict::Unknown(reason) if is_open(reason) && !has_calls => {
@@ -93,14 +94,6 @@ impl Check<'_> {
             }
             _ => Some(verdict),
         }
-    }
-
-    /// Single operations on lists, or on objects whose versions the database put in order:
-    /// linearizability asks of them what strict serializability does.
-    pub(crate) fn strictly_linearizable(&mut self) -> Option<Verdict> {
-        let applies = linearizable::obstacle(self.history).is_none();
-        let verdict = applies.then(|| self.decide(Level::StrictSerializable))?;
-        (!matches!(verdict, Verdict::Unknown(_))).then_some(verdict)
     }
 
     fn reading(&self) -> Reading {

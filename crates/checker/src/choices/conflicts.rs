@@ -13,7 +13,8 @@
 
 use super::{Effort, Search, Tried, Violations};
 use crate::anomaly::{Anomaly, Evidence};
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::Edge;
+use crate::unknown::Limit;
 use crate::weak::Decision;
 use acyclic::{KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashSet;
@@ -65,10 +66,8 @@ pub(super) fn search(
             }
             Tried::Violated(attempts.violations(&refutation))
         }
-        acyclic::Answer::Stopped(acyclic::Stop::Memory) => {
-            Tried::Limit("the memory limit was reached".into())
-        }
-        acyclic::Answer::Stopped(_) => Tried::Limit(search.limits.reached().into()),
+        acyclic::Answer::Stopped(acyclic::Stop::Memory) => Tried::Limit(Limit::Memory),
+        acyclic::Answer::Stopped(_) => Tried::Limit(search.limits.reached()),
     }
 }
 
@@ -180,38 +179,12 @@ impl Refine for Attempts<'_> {
     }
 }
 
-/// All operations that an anomaly names.
+/// All operations that an anomaly rests on, but for those whose lists show an order: these say so
+/// whatever else they saw.
 fn named(anomaly: &Anomaly, ops: &mut HashSet<OpId>) {
-    match &anomaly.evidence {
-        Evidence::Operations { ops: shown, .. } => ops.extend(shown),
-        Evidence::Cycle(cycle) => named_by_cycle(cycle, ops),
-        Evidence::Cases(cases) => {
-            cases.cycles.iter().for_each(|cycle| named_by_cycle(cycle, ops));
-        }
+    if let Evidence::Operations { ops: shown, .. } = &anomaly.evidence {
+        ops.extend(shown);
     }
-}
-
-fn named_by_cycle(cycle: &Cycle, ops: &mut HashSet<OpId>) {
-    let mut left: Vec<&Edge> = cycle.edges.iter().collect();
-    while let Some(edge) = left.pop() {
-        match &edge.reason {
-            Reason::ReadsFrom { read, .. } | Reason::FirstVersion { read, .. } => {
-                ops.insert(*read);
-            }
-            Reason::AntiDependency { read, because: steps, .. }
-            | Reason::Overwritten { read, visible: steps, .. } => {
-                ops.insert(*read);
-                left.extend(steps);
-            }
-            Reason::WritersApart { because, .. } => left.extend(because),
-            Reason::InitialFirst
-            | Reason::Session
-            | Reason::RealTime
-            | Reason::Version(_)
-            | Reason::Assumed { .. }
-            | Reason::Supposed { .. }
-            | Reason::AsTold
-            | Reason::Untold { .. } => {}
-        }
-    }
+    let edges = anomaly.evidence.all_edges().into_iter().filter(|edge| !edge.is_version());
+    ops.extend(edges.filter_map(Edge::read));
 }

@@ -12,7 +12,8 @@ use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
 use crate::evidence::Cycle;
 use crate::limits::Limits;
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Limit, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{self, Decision, Facts, Rule};
 use isolde_history::{Choice, History, Index, OpKind, Origin, SeveralOrigins, TxnId};
 
@@ -36,7 +37,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Verdict 
     let reads = facts.index.several().len();
     match search(rule, facts, effort) {
         Tried::Satisfied(order, _) => Verdict::Satisfied(Satisfied::Order(order)),
-        Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told())),
+        Tried::Violated(cases) => Verdict::Violated(Violated::by(cases.told(facts.history))),
         Tried::GaveUp => Verdict::Unknown(Unknown::RepeatedValues { reads }),
         Tried::Limit(limit) => Verdict::Unknown(Unknown::Limit(limit)),
     }
@@ -81,7 +82,7 @@ enum Tried {
     /// Every choice violates the level.
     Violated(Violations),
     GaveUp,
-    Limit(String),
+    Limit(Limit),
 }
 
 /// How choices violate a level, each in its own way.
@@ -100,14 +101,14 @@ impl Violations {
 
     /// As one anomaly. A single one shows the violation whatever was chosen; several do
     /// together, as far as they are cycles.
-    fn told(self) -> Vec<Anomaly> {
+    fn told(self, history: &History) -> Vec<Anomaly> {
         if self.count == 1 {
             return self.kept;
         }
         let kind = self.kept[0].kind;
         let is_of_a_kind = self.kept.iter().all(|it| it.kind == kind);
         let cycle = |anomaly: Anomaly| match anomaly.evidence {
-            Evidence::Cycle(cycle) => Some(naming::plain(cycle)),
+            Evidence::Cycle(cycle) => Some(naming::plain(history, cycle)),
             _ => None,
         };
         let cycles: Vec<Cycle> = self.kept.into_iter().filter_map(cycle).collect();

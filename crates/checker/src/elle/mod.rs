@@ -19,7 +19,7 @@ pub use workloads::{Expectations, Finding, JepsenWorkload, Misfit, Problem, WORK
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, FOUND_BY_READING};
 use crate::check::Check;
-use crate::evidence::{Edge, Reason};
+use crate::evidence::EdgeKind;
 use crate::explain::explain;
 use crate::level::Level;
 use crate::limits::Limits;
@@ -422,21 +422,7 @@ fn is_by_reading(anomaly: &ElleAnomaly) -> bool {
 
 /// Whether an anomaly rests on session order somewhere.
 fn uses_sessions(anomaly: &Anomaly) -> bool {
-    fn any_session(edges: &[Edge]) -> bool {
-        // Explanations go a few levels deep.
-        edges.iter().any(|edge| match &edge.reason {
-            Reason::Session => true,
-            Reason::Overwritten { visible: steps, .. }
-            | Reason::AntiDependency { because: steps, .. }
-            | Reason::WritersApart { because: steps, .. } => any_session(steps),
-            _ => false,
-        })
-    }
-    match &anomaly.evidence {
-        Evidence::Operations { .. } => false,
-        Evidence::Cycle(cycle) => any_session(&cycle.edges),
-        Evidence::Cases(cases) => cases.cycles.iter().any(|cycle| any_session(&cycle.edges)),
-    }
+    anomaly.evidence.all_edges().iter().any(|edge| edge.kind() == EdgeKind::Session)
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ use crate::anomaly::{Anomaly, AnomalyKind, Evidence, of_operations};
 use crate::evidence::Reason;
 use crate::verdict::Verdict;
 use hashbrown::{HashMap, HashSet};
+use isolde_certificate::Rule;
 use isolde_history::{
     History, HistoryBuilder, Index, KeyId, MisreadKind, OpId, OpKind, Outcome, Value,
-    VersionConflict, VersionEvidence, VersionStep,
+    VersionConflict,
 };
 
 /// The history as Elle reads it if values were read from registers that nobody wrote, and how many
@@ -144,20 +145,16 @@ impl Lists {
             }
         };
         for anomaly in &mut violated.anomalies {
+            // Elements are unique, so that there is one way to read the lists, and no cases.
             match &mut anomaly.evidence {
                 Evidence::Operations { ops, .. } => ops.iter_mut().for_each(in_history),
-                Evidence::Cycle(cycle) => {
-                    for edge in &mut cycle.edges {
-                        if let Reason::Version(VersionStep { evidence, .. }) = &mut edge.reason
-                            && let VersionEvidence::ListRead(read)
-                            | VersionEvidence::NotInList(read) = evidence
-                        {
+                evidence => {
+                    for edge in evidence.cycles_mut().iter_mut().flat_map(|it| &mut it.edges) {
+                        if let Reason::Rule(Rule::ListOrder { read, .. }) = &mut edge.reason {
                             in_history(read);
                         }
                     }
                 }
-                // Elements are unique, so that there is one way to read the lists.
-                Evidence::Cases(_) => {}
             }
         }
         Verdict::Violated(violated)

@@ -7,7 +7,7 @@
 use super::Explanation;
 use super::conflicts::writes;
 use crate::anomaly::{Anomaly, Evidence};
-use crate::evidence::{Edge, Reason};
+use crate::evidence::{Edge, EdgeKind};
 use crate::level::Level;
 use crate::strong;
 use crate::weak::RULES;
@@ -47,10 +47,10 @@ impl Explanation {
 
 /// Whether every step of an argument is one that a level means.
 pub(super) fn is_admissible(history: &History, level: Level, anomaly: &Anomaly) -> bool {
-    let edges = all_edges(anomaly);
-    let is_meant = |edge: &&Edge| match edge.reason {
-        Reason::Session => level.has_session_order(),
-        Reason::RealTime => level.has_real_time(),
+    let edges = anomaly.evidence.all_edges();
+    let is_meant = |edge: &&Edge| match edge.kind() {
+        EdgeKind::Session => level.has_session_order(),
+        EdgeKind::RealTime => level.has_real_time(),
         _ => true,
     };
     let saw = saw_directly(anomaly);
@@ -62,19 +62,18 @@ pub(super) fn is_admissible(history: &History, level: Level, anomaly: &Anomaly) 
         }
         _ => true,
     };
-    let missed = edges.iter().filter_map(|edge| missed(edge));
+    let missed = edges.iter().filter_map(|edge| missed(history, edge));
     edges.iter().all(is_meant)
         && missed.into_iter().all(orders)
         && (level != Level::ParallelSnapshotIsolation || has_few_missed(anomaly))
 }
 
 /// Who missed whose version of which key, if an edge says so.
-fn missed(edge: &Edge) -> Option<(TxnId, TxnId, KeyId)> {
-    match edge.reason {
-        Reason::AntiDependency { key, .. } => Some((edge.before, edge.after, key)),
-        Reason::Overwritten { reader, key, .. } => Some((reader, edge.before, key)),
-        Reason::Assumed { key, first, second } if edge.before != first => {
-            Some((edge.before, second, key))
+fn missed(history: &History, edge: &Edge) -> Option<(TxnId, TxnId, KeyId)> {
+    match edge.kind() {
+        EdgeKind::Rw => Some((edge.before, edge.after, edge.key()?)),
+        _ if edge.is_overwriting() => {
+            Some((history.txn_of(edge.read()?), edge.before, edge.key()?))
         }
         _ => None,
     }
@@ -83,59 +82,15 @@ fn missed(edge: &Edge) -> Option<(TxnId, TxnId, KeyId)> {
 /// Whether no cycle, told or tried, has more than one anti-dependency: what parallel snapshot
 /// isolation forbids.
 fn has_few_missed(anomaly: &Anomaly) -> bool {
-    let is_missed =
-        |edge: &&Edge| !matches!(edge.reason, Reason::Overwritten { .. }) && missed(edge).is_some();
-    let count = |edges: &[Edge]| edges.iter().filter(is_missed).count();
-    let is_few = |edge: &&Edge| match &edge.reason {
-        Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-            count(because) <= 1
-        }
-        Reason::Overwritten { visible, .. } => count(visible) == 0,
-        _ => true,
-    };
-    let cycles: Vec<&[Edge]> = match &anomaly.evidence {
-        Evidence::Operations { .. } => Vec::new(),
-        Evidence::Cycle(cycle) => vec![&cycle.edges],
-        Evidence::Cases(cases) => cases.cycles.iter().map(|cycle| &cycle.edges[..]).collect(),
-    };
-    cycles.into_iter().all(|edges| count(edges) <= 1) && all_edges(anomaly).iter().all(is_few)
+    let count = |edges: &[Edge]| edges.iter().filter(|edge| edge.kind() == EdgeKind::Rw).count();
+    let is_few = |edge: &&Edge| count(edge.premises()) <= usize::from(!edge.is_overwriting());
+    anomaly.evidence.cycles().iter().all(|cycle| count(&cycle.edges) <= 1)
+        && anomaly.evidence.all_edges().iter().all(is_few)
 }
 
 /// Who was read from by whom, as the steps say.
 pub(super) fn saw_directly(anomaly: &Anomaly) -> HashSet<(TxnId, TxnId)> {
-    let edges = all_edges(anomaly).into_iter();
-    let reads = edges.filter(|edge| matches!(edge.reason, Reason::ReadsFrom { .. }));
+    let edges = anomaly.evidence.all_edges().into_iter();
+    let reads = edges.filter(|edge| edge.kind() == EdgeKind::Wr);
     reads.map(|edge| (edge.before, edge.after)).collect()
-}
-
-/// The edges of the cycles of an anomaly.
-pub(super) fn edges_mut(anomaly: &mut Anomaly) -> Vec<&mut Edge> {
-    match &mut anomaly.evidence {
-        Evidence::Operations { .. } => Vec::new(),
-        Evidence::Cycle(cycle) => cycle.edges.iter_mut().collect(),
-        Evidence::Cases(cases) => {
-            cases.cycles.iter_mut().flat_map(|cycle| &mut cycle.edges).collect()
-        }
-    }
-}
-
-/// The same with all that they follow from.
-pub(super) fn all_edges(anomaly: &Anomaly) -> Vec<&Edge> {
-    let mut all: Vec<&Edge> = match &anomaly.evidence {
-        Evidence::Operations { .. } => Vec::new(),
-        Evidence::Cycle(cycle) => cycle.edges.iter().collect(),
-        Evidence::Cases(cases) => cases.cycles.iter().flat_map(|cycle| &cycle.edges).collect(),
-    };
-    let mut next = 0;
-    while next < all.len() {
-        match &all[next].reason {
-            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-                all.extend(because);
-            }
-            Reason::Overwritten { visible, .. } => all.extend(visible),
-            _ => {}
-        }
-        next += 1;
-    }
-    all
 }

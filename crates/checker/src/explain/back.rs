@@ -2,7 +2,7 @@
 
 use crate::anomaly::{Anomaly, Cases, Evidence, NO_KEY, Seen, Way};
 use crate::evidence::{Cycle, Edge, INITIAL, Reason};
-use isolde_history::{KeyId, OpId, Part, TxnId, VersionEvidence, VersionStep};
+use isolde_history::{KeyId, OpId, Part, TxnId};
 
 /// The same anomaly with the ids of the whole history.
 pub(super) fn to_whole(part: &Part, anomaly: Anomaly) -> Anomaly {
@@ -55,55 +55,27 @@ fn whole_edges(part: &Part, edges: &[Edge]) -> Vec<Edge> {
         before: whole_txn(part, edge.before),
         after: whole_txn(part, edge.after),
         reason: whole_reason(part, &edge.reason),
+        conflict: edge.conflict.map(|key| part.keys[key.index()]),
     };
     edges.iter().map(edge).collect()
 }
 
 fn whole_reason(part: &Part, reason: &Reason) -> Reason {
-    let txn = |txn: TxnId| whole_txn(part, txn);
+    let txn = |txn: &TxnId| whole_txn(part, *txn);
     let op = |op: OpId| part.ops[op.index()];
     let key = |key: KeyId| part.keys[key.index()];
     match reason {
-        Reason::InitialFirst => Reason::InitialFirst,
-        Reason::Session => Reason::Session,
-        Reason::RealTime => Reason::RealTime,
-        Reason::AsTold => Reason::AsTold,
-        Reason::Untold { steps } => Reason::Untold { steps: *steps },
-        Reason::ReadsFrom { read, key: of } => Reason::ReadsFrom { read: op(*read), key: key(*of) },
-        Reason::Version(step) => Reason::Version(VersionStep {
-            before: txn(step.before),
-            after: txn(step.after),
-            key: key(step.key),
-            evidence: match step.evidence {
-                VersionEvidence::ListRead(read) => VersionEvidence::ListRead(op(read)),
-                VersionEvidence::NotInList(read) => VersionEvidence::NotInList(op(read)),
-                VersionEvidence::Given => VersionEvidence::Given,
-            },
-        }),
-        Reason::AntiDependency { read, key: of, because, conflict } => Reason::AntiDependency {
-            read: op(*read),
-            key: key(*of),
-            because: whole_edges(part, because),
-            conflict: conflict.map(key),
-        },
+        Reason::Rule(rule) => Reason::Rule(rule.map(op, key, |path| whole_edges(part, path))),
         Reason::FirstVersion { read, key: of } => {
             Reason::FirstVersion { read: op(*read), key: key(*of) }
         }
-        Reason::WritersApart { key: of, because } => {
-            Reason::WritersApart { key: key(*of), because: whole_edges(part, because) }
-        }
         Reason::Assumed { key: of, first, second } => {
-            Reason::Assumed { key: key(*of), first: txn(*first), second: txn(*second) }
+            Reason::Assumed { key: key(*of), first: txn(first), second: txn(second) }
         }
         Reason::Supposed { first, second } => {
-            Reason::Supposed { first: txn(*first), second: txn(*second) }
+            Reason::Supposed { first: txn(first), second: txn(second) }
         }
-        Reason::Overwritten { reader, read, key: of, visible, conflict } => Reason::Overwritten {
-            reader: txn(*reader),
-            read: op(*read),
-            key: key(*of),
-            visible: whole_edges(part, visible),
-            conflict: conflict.map(key),
-        },
+        Reason::AsTold => Reason::AsTold,
+        Reason::Untold { steps } => Reason::Untold { steps: *steps },
     }
 }

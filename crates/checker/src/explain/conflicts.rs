@@ -4,11 +4,12 @@
 //! both write some key; at cursor stability if it writes the key that it read. A step that rests
 //! on such a write names it, unless another step shows it.
 
-use super::admissible::{all_edges, edges_mut, saw_directly};
+use super::admissible::saw_directly;
 use crate::anomaly::{Anomaly, Evidence};
-use crate::evidence::{Edge, INITIAL, Reason};
+use crate::evidence::{Edge, EdgeKind, INITIAL, Reason};
 use crate::level::Level;
 use hashbrown::HashSet;
+use isolde_certificate::Rule;
 use isolde_history::{History, Index, KeyId, Origin, TxnId};
 
 /// The same anomaly with the keys that its steps need both of their transactions to write.
@@ -29,47 +30,41 @@ pub(super) fn with_conflicts(
         _ if writes.saw.contains(&(other, reader)) => None,
         _ => writes.hidden(reader, other, history.keys()),
     };
-    for edge in edges_mut(&mut anomaly) {
-        name(index, edge, &conflict);
+    for edge in anomaly.evidence.cycles_mut().iter_mut().flat_map(|cycle| &mut cycle.edges) {
+        name((history, index), edge, &conflict);
     }
     anomaly
 }
 
 /// Names the keys of an edge and of what it follows from. Nested no deeper than what is told.
-fn name(index: &Index, edge: &mut Edge, hidden: &dyn Fn(TxnId, TxnId, KeyId) -> Option<KeyId>) {
+fn name(
+    (history, index): (&History, &Index),
+    edge: &mut Edge,
+    hidden: &dyn Fn(TxnId, TxnId, KeyId) -> Option<KeyId>,
+) {
+    let (before, after) = (edge.before, edge.after);
     if let Reason::Assumed { key, first, second } = edge.reason
-        && edge.before != first
-        && let Some(conflict) = hidden(edge.before, second, key)
+        && before != first
+        && let Some(conflict) = hidden(before, second, key)
     {
-        let mut reads = index.reads_of(edge.before);
+        let mut reads = index.reads_of(before);
         let read = reads.find(|it| it.key == key && it.origin == Origin::Txn(first));
         if let Some(read) = read {
-            let because = vec![Edge { before: first, after: second, reason: edge.reason.clone() }];
-            let conflict = Some(conflict);
-            edge.reason = Reason::AntiDependency { read: read.op, key, because, conflict };
+            let path = vec![Edge::new(first, second, edge.reason.clone())];
+            edge.reason = Reason::Rule(Rule::AntiDependency { read: read.op, key, path });
+            edge.conflict = Some(conflict);
         }
         return;
     }
-    let (before, after) = (edge.before, edge.after);
-    match &mut edge.reason {
-        Reason::AntiDependency { key, because, conflict, .. } => {
-            *conflict = hidden(before, after, *key);
-            for step in because.iter_mut() {
-                name(index, step, hidden);
-            }
-        }
-        Reason::Overwritten { reader, key, visible, conflict, .. } => {
-            *conflict = hidden(*reader, before, *key);
-            for step in visible.iter_mut() {
-                name(index, step, hidden);
-            }
-        }
-        Reason::WritersApart { because, .. } => {
-            for step in because.iter_mut() {
-                name(index, step, hidden);
-            }
-        }
-        _ => {}
+    if let (Some(read), Some(key)) = (edge.read(), edge.key()) {
+        edge.conflict = match edge.kind() {
+            EdgeKind::Rw => hidden(before, after, key),
+            _ if edge.is_overwriting() => hidden(history.txn_of(read), before, key),
+            _ => None,
+        };
+    }
+    for step in edge.premises_mut() {
+        name((history, index), step, hidden);
     }
 }
 
@@ -112,19 +107,16 @@ pub(super) fn writes(history: &History, txn: TxnId, key: KeyId) -> bool {
 /// The writes that the steps of an anomaly name.
 fn shown(anomaly: &Anomaly) -> HashSet<(TxnId, KeyId)> {
     let mut shown = HashSet::new();
-    for edge in all_edges(anomaly) {
+    for edge in anomaly.evidence.all_edges() {
+        let Some(key) = edge.key() else { continue };
         let (before, after) = (edge.before, edge.after);
-        match edge.reason {
-            Reason::ReadsFrom { key, .. } => shown.extend([(before, key)]),
-            Reason::AntiDependency { key, .. } => shown.extend([(after, key)]),
-            Reason::WritersApart { key, .. }
-            | Reason::Overwritten { key, .. }
-            | Reason::FirstVersion { key, .. } => shown.extend([(before, key), (after, key)]),
-            Reason::Version(step) => shown.extend([(before, step.key), (after, step.key)]),
-            Reason::Assumed { key, first, second } => {
-                shown.extend([(first, key), (second, key)]);
+        match (&edge.reason, edge.kind()) {
+            (Reason::Assumed { first, second, .. }, _) => {
+                shown.extend([(*first, key), (*second, key)]);
             }
-            _ => {}
+            (_, EdgeKind::Wr) => shown.extend([(before, key)]),
+            (_, EdgeKind::Rw) => shown.extend([(after, key)]),
+            _ => shown.extend([(before, key), (after, key)]),
         }
     }
     shown

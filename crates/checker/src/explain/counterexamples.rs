@@ -124,7 +124,7 @@ impl Explainer<'_> {
     /// An anomaly with all that the proof of its violation knows.
     fn as_found(&self, level: Level, anomaly: &Anomaly, violated: &Violated) -> Anomaly {
         let anomaly = match &violated.proof {
-            Some(proof) => in_depth(self.whole, anomaly.clone(), proof),
+            Some(proof) => in_depth(anomaly.clone(), proof),
             None => anomaly.clone(),
         };
         with_conflicts(self.whole, violated.settled_by.unwrap_or(level), anomaly)

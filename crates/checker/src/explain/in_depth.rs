@@ -5,11 +5,11 @@
 //! [`Reason::AsTold`]. What is nearest to the contradiction is told first; when that is enough
 //! for a reader, the rest is counted as [`Reason::Untold`].
 
-use crate::anomaly::{Anomaly, Evidence};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::anomaly::Anomaly;
+use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 use hashbrown::{HashMap, HashSet};
 use isolde_certificate::{Derivation, Node, Rule, Step, StepId};
-use isolde_history::{History, Index, KeyId, OpId, TxnId};
+use isolde_history::{KeyId, OpId, TxnId};
 use std::collections::VecDeque;
 
 /// So many edges tell why others hold; the certificate has all.
@@ -17,17 +17,8 @@ const TOLD_MAX: usize = 240;
 
 /// The same anomaly, with everything that its edges follow from as far as the proof says it.
 #[must_use]
-pub(super) fn in_depth(
-    (history, index): (&History, &Index),
-    mut anomaly: Anomaly,
-    proof: &Derivation,
-) -> Anomaly {
-    let mut teller = Teller::new((history, index), proof);
-    match &mut anomaly.evidence {
-        Evidence::Operations { .. } => {}
-        Evidence::Cycle(cycle) => teller.tell(&mut [cycle]),
-        Evidence::Cases(cases) => teller.tell(&mut cases.cycles.iter_mut().collect::<Vec<_>>()),
-    }
+pub(super) fn in_depth(mut anomaly: Anomaly, proof: &Derivation) -> Anomaly {
+    Teller::new(proof).tell(anomaly.evidence.cycles_mut());
     anomaly
 }
 
@@ -49,19 +40,17 @@ enum By {
 
 impl Fact {
     fn of(edge: &Edge) -> Option<Fact> {
-        let (key, by) = match edge.reason {
-            Reason::Overwritten { read, key, .. } => (key, By::Visible(read)),
-            Reason::WritersApart { key, .. } => (key, By::Apart),
-            Reason::AntiDependency { read, key, .. } => (key, By::Anti(read)),
-            _ => return None,
+        let key = edge.key()?;
+        let by = match edge.kind() {
+            EdgeKind::Rw => By::Anti(edge.read()?),
+            _ if edge.is_overwriting() => By::Visible(edge.read()?),
+            _ => edge.pair().map(|_| By::Apart)?,
         };
         Some(Fact { before: edge.before, after: edge.after, key, by })
     }
 }
 
 struct Teller<'a> {
-    history: &'a History,
-    index: &'a Index,
     steps: &'a [Step],
     /// Where the proof derives each fact.
     derived: HashMap<Fact, StepId>,
@@ -74,10 +63,8 @@ struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    fn new((history, index): (&'a History, &'a Index), proof: &'a Derivation) -> Teller<'a> {
+    fn new(proof: &'a Derivation) -> Teller<'a> {
         let mut teller = Teller {
-            history,
-            index,
             steps: &proof.steps,
             derived: HashMap::new(),
             chosen: HashSet::new(),
@@ -92,7 +79,7 @@ impl<'a> Teller<'a> {
         teller
     }
 
-    fn tell(&mut self, cycles: &mut [&mut Cycle]) {
+    fn tell(&mut self, cycles: &mut [Cycle]) {
         self.choose(cycles);
         for cycle in cycles {
             cycle.edges = cycle.edges.iter().map(|edge| self.told(edge, true)).collect();
@@ -100,7 +87,7 @@ impl<'a> Teller<'a> {
     }
 
     /// The facts that are told: those nearest to the cycles.
-    fn choose(&mut self, cycles: &[&mut Cycle]) {
+    fn choose(&mut self, cycles: &[Cycle]) {
         let top = cycles.iter().flat_map(|cycle| &cycle.edges);
         let mut open: VecDeque<Edge> = top.cloned().collect();
         let mut met: HashSet<Fact> = HashSet::new();
@@ -136,7 +123,7 @@ impl<'a> Teller<'a> {
         let because = if is_plain {
             premises
         } else if self.told.contains(&fact) && !on_cycle {
-            vec![Edge { before, after, reason: Reason::AsTold }]
+            vec![Edge::new(before, after, Reason::AsTold)]
         } else if self.chosen.contains(&fact) {
             let told: Vec<Edge> =
                 premises.iter().map(|step| self.told(step, is_replaced)).collect();
@@ -147,9 +134,13 @@ impl<'a> Teller<'a> {
             told
         } else {
             let steps = self.untold(fact);
-            vec![Edge { before, after, reason: Reason::Untold { steps } }]
+            vec![Edge::new(before, after, Reason::Untold { steps })]
         };
-        Edge { reason: with_premises(edge.reason.clone(), because), ..*edge }
+        let mut told = edge.clone();
+        if let Reason::Rule(rule) = &edge.reason {
+            told.reason = Reason::Rule(rule.with_path(|_| because));
+        }
+        told
     }
 
     /// What an edge follows from, one derivation deep or as deep as the engine told it, and
@@ -168,12 +159,15 @@ impl<'a> Teller<'a> {
 
     /// An order of two writers that follows from nothing but the same order: that one.
     fn in_fewer_words(&self, edge: Edge) -> Edge {
-        let Reason::WritersApart { key, .. } = edge.reason else { return edge };
+        let Some((key, _)) = edge.pair() else { return edge };
         let behind = self.found(&edge);
         match &behind[..] {
             [only]
                 if (only.before, only.after) == (edge.before, edge.after)
-                    && is_version(only, key) =>
+                    && only.kind() == EdgeKind::Ww
+                    && only.pair().is_none()
+                    && !matches!(only.reason, Reason::Assumed { .. })
+                    && only.key() == Some(key) =>
             {
                 only.clone()
             }
@@ -183,19 +177,12 @@ impl<'a> Teller<'a> {
 
     /// What an edge follows from as it was found.
     fn found(&self, edge: &Edge) -> Vec<Edge> {
-        let own = match &edge.reason {
-            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-                because
-            }
-            Reason::Overwritten { visible, .. } => visible,
-            _ => return Vec::new(),
-        };
-        if !matches!(own[..], [] | [Edge { reason: Reason::Untold { .. }, .. }]) {
-            return own.clone();
+        let own = edge.premises();
+        if !matches!(own, [] | [Edge { reason: Reason::Untold { .. }, .. }]) {
+            return own.to_vec();
         }
         let step = Fact::of(edge).and_then(|fact| self.derived.get(&fact));
-        let Some(step) = step else { return own.clone() };
-        self.because(*step)
+        step.map_or_else(|| own.to_vec(), |&step| self.because(step))
     }
 
     /// The path that a step follows from, as edges between transactions.
@@ -205,10 +192,13 @@ impl<'a> Teller<'a> {
         let edges: Vec<Edge> = edges.filter(|edge| edge.before != edge.after).collect();
         match (rule, &edges[..]) {
             // That who replaced a version had read it needs no step of its own.
-            (
-                Rule::AntiDependency { key, .. },
-                [Edge { reason: Reason::ReadsFrom { key: of, .. }, after, .. }],
-            ) if of == key && *after == self.steps[step.0 as usize].to.txn() => Vec::new(),
+            (Rule::AntiDependency { key, .. }, [only])
+                if only.kind() == EdgeKind::Wr
+                    && only.key() == Some(*key)
+                    && only.after == self.steps[step.0 as usize].to.txn() =>
+            {
+                Vec::new()
+            }
             _ => edges,
         }
     }
@@ -217,42 +207,17 @@ impl<'a> Teller<'a> {
     fn edge(&self, id: StepId) -> Edge {
         let step = &self.steps[id.0 as usize];
         let (before, after) = (txn_of(step.from), txn_of(step.to));
-        let anti =
-            |read, key| Reason::AntiDependency { read, key, because: Vec::new(), conflict: None };
         let reason = match step.rule {
-            Rule::Session => Reason::Session,
-            Rule::RealTime => Reason::RealTime,
-            Rule::InitialFirst => Reason::InitialFirst,
-            Rule::ReadsFrom { read, key } | Rule::SawChange { read, key } => {
-                Reason::ReadsFrom { read, key }
-            }
-            Rule::ListOrder { key, .. } | Rule::GivenOrder { key } => {
-                self.version(before, after, key)
-            }
-            Rule::InitialRead { read, key }
-            | Rule::MissedChange { read, key }
-            | Rule::AntiDependency { read, key, .. } => anti(read, key),
             Rule::Pair { key, ref path } => match path[..] {
                 [only] => match self.steps[only.0 as usize].rule {
                     Rule::InitialRead { read, .. } => Reason::FirstVersion { read, key },
-                    _ => Reason::WritersApart { key, because: Vec::new() },
+                    _ => Reason::Rule(Rule::Pair { key, path: Vec::new() }),
                 },
-                _ => Reason::WritersApart { key, because: Vec::new() },
+                _ => Reason::Rule(Rule::Pair { key, path: Vec::new() }),
             },
-            Rule::Visible { read, key, .. } => {
-                let reader = self.history.txn_of(read);
-                Reason::Overwritten { reader, read, key, visible: Vec::new(), conflict: None }
-            }
+            ref rule => Reason::Rule(rule.with_path(|_| Vec::new())),
         };
-        Edge { before, after, reason }
-    }
-
-    fn version(&self, before: TxnId, after: TxnId, key: KeyId) -> Reason {
-        let mut steps = self.index.steps().iter();
-        let same = steps.find(|it| (it.before, it.after, it.key) == (before, after, key));
-        same.map_or(Reason::WritersApart { key, because: Vec::new() }, |step| {
-            Reason::Version(*step)
-        })
+        Edge::new(before, after, reason)
     }
 
     /// Steps that a fact follows from and that are not told.
@@ -269,39 +234,12 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// Whether an edge orders versions of a key, by more than that their writers are apart.
-fn is_version(edge: &Edge, of: KeyId) -> bool {
-    match edge.reason {
-        Reason::Overwritten { key, .. } | Reason::FirstVersion { key, .. } => key == of,
-        Reason::Version(step) => step.key == of,
-        _ => false,
-    }
-}
-
 fn txn_of(node: Node) -> TxnId {
     if node == Node::INITIAL { INITIAL } else { node.txn() }
 }
 
 fn path(rule: &Rule) -> &[StepId] {
-    match rule {
-        Rule::Pair { path, .. }
-        | Rule::Visible { path, .. }
-        | Rule::AntiDependency { path, .. } => path,
-        _ => &[],
-    }
-}
-
-fn with_premises(reason: Reason, premises: Vec<Edge>) -> Reason {
-    match reason {
-        Reason::AntiDependency { read, key, conflict, .. } => {
-            Reason::AntiDependency { read, key, because: premises, conflict }
-        }
-        Reason::WritersApart { key, .. } => Reason::WritersApart { key, because: premises },
-        Reason::Overwritten { reader, read, key, conflict, .. } => {
-            Reason::Overwritten { reader, read, key, visible: premises, conflict }
-        }
-        other => other,
-    }
+    rule.path().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -310,7 +248,7 @@ mod tests {
     use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
     use crate::evidence::{Cycle, Edge, Reason};
     use isolde_certificate::{Derivation, End, Node, Rule, Step, StepId};
-    use isolde_history::{HistoryBuilder, Index, KeyId, OpId, TxnId};
+    use isolde_history::{KeyId, OpId, TxnId};
 
     /// A proof in which each order but the first follows from the one before it and a read.
     fn chain(length: u32) -> Derivation {
@@ -331,29 +269,20 @@ mod tests {
     /// How many edges say why the last order of such a proof holds, and how many steps are
     /// not told.
     fn told_of(length: u32) -> (usize, Option<usize>) {
-        let history = HistoryBuilder::new().finish("h").expect("an empty history");
-        let index = Index::new(&history);
-        let reason = Reason::AntiDependency {
-            read: OpId(length - 1),
-            key: KeyId(0),
-            because: Vec::new(),
-            conflict: None,
-        };
-        let edge = Edge { before: TxnId(length - 1), after: TxnId(length), reason };
+        let rule = Rule::AntiDependency { read: OpId(length - 1), key: KeyId(0), path: Vec::new() };
+        let edge = Edge::by(rule, TxnId(length - 1), TxnId(length));
         let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
         let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, txns: Vec::new(), evidence };
-        let anomaly = in_depth((&history, &index), anomaly, &chain(length));
+        let anomaly = in_depth(anomaly, &chain(length));
         let Evidence::Cycle(cycle) = &anomaly.evidence else { panic!("still a cycle") };
         let (mut count, mut open) = (0, vec![&cycle.edges[0]]);
         while let Some(edge) = open.pop() {
             if let Reason::Untold { steps } = edge.reason {
                 return (count, steps);
             }
-            if let Reason::AntiDependency { because, .. } = &edge.reason {
-                count +=
-                    because.iter().filter(|it| !matches!(it.reason, Reason::Untold { .. })).count();
-                open.extend(because);
-            }
+            let is_told = |it: &&Edge| !matches!(it.reason, Reason::Untold { .. });
+            count += edge.premises().iter().filter(is_told).count();
+            open.extend(edge.premises());
         }
         (count, None)
     }
@@ -378,21 +307,15 @@ mod tests {
             ),
         ];
         let proof = Derivation { steps, end: End::Cycle(Vec::new()) };
-        let history = HistoryBuilder::new().finish("h").expect("an empty history");
-        let index = Index::new(&history);
-        let apart = Reason::WritersApart { key, because: Vec::new() };
-        let because = vec![Edge { before: writer, after: next, reason: apart }];
-        let reason = Reason::AntiDependency { read, key, because, conflict: None };
-        let edge = Edge { before: reader, after: next, reason };
+        let pair = Edge::by(Rule::Pair { key, path: Vec::new() }, writer, next);
+        let rule = Rule::AntiDependency { read, key, path: vec![pair] };
+        let edge = Edge::by(rule, reader, next);
         let evidence = Evidence::Cycle(Cycle { edges: vec![edge] });
         let anomaly = Anomaly { kind: AnomalyKind::ReadSkew, txns: Vec::new(), evidence };
-        let anomaly = in_depth((&history, &index), anomaly, &proof);
+        let anomaly = in_depth(anomaly, &proof);
         let Evidence::Cycle(cycle) = &anomaly.evidence else { panic!("still a cycle") };
-        let Reason::AntiDependency { because, .. } = &cycle.edges[0].reason else {
-            panic!("still an anti-dependency")
-        };
         let ends: Vec<(u32, u32)> =
-            because.iter().map(|edge| (edge.before.0, edge.after.0)).collect();
+            cycle.edges[0].premises().iter().map(|edge| (edge.before.0, edge.after.0)).collect();
         assert_eq!(ends, [(0, 3), (3, 2)]);
     }
 

@@ -320,9 +320,9 @@ fn argue(
     }
     let verdict = Check::new(history, &index, limits).with_options(options).decide(level);
     let Verdict::Violated(violated) = verdict else { return None };
-    let first = violated.anomalies.into_iter().next().map(naming::plainly);
+    let first = violated.anomalies.into_iter().next().map(|it| naming::plainly(history, it));
     let first = first.map(|anomaly| match &violated.proof {
-        Some(proof) => in_depth((history, &index), anomaly, proof),
+        Some(proof) => in_depth(anomaly, proof),
         None => anomaly,
     });
     first

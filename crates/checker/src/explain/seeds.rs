@@ -3,10 +3,8 @@
 use crate::anomaly::{Anomaly, Evidence};
 use crate::evidence::{Edge, INITIAL, Reason};
 use hashbrown::HashSet;
-use isolde_certificate::{Clause, Derivation, End, Link, Node, Rule, Variable};
-use isolde_history::{
-    History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version, VersionEvidence,
-};
+use isolde_certificate::{Clause, Derivation, End, Link, Node, Variable};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Selection, TxnId, Version};
 
 /// Of a key with more versions, not all are looked at for the sake of a condition.
 const VERSIONS_MAX: usize = 64;
@@ -20,13 +18,9 @@ pub(super) fn of(
     proof: Option<&Derivation>,
 ) -> Selection {
     let mut named = Named::default();
-    match (proof, &anomaly.evidence) {
-        (Some(proof), _) => named.by_proof(proof),
-        (None, Evidence::Cycle(cycle)) => named.by_edges(&cycle.edges),
-        (None, Evidence::Cases(cases)) => {
-            cases.cycles.iter().for_each(|cycle| named.by_edges(&cycle.edges));
-        }
-        (None, Evidence::Operations { .. }) => {}
+    match proof {
+        Some(proof) => named.by_proof(proof),
+        None => named.by_edges(&anomaly.evidence.all_edges()),
     }
     named.selection(history, index)
 }
@@ -131,19 +125,8 @@ impl Named {
         for step in &proof.steps {
             self.node(step.from);
             self.node(step.to);
-            match step.rule {
-                Rule::Session | Rule::RealTime | Rule::InitialFirst => {}
-                Rule::ReadsFrom { read, key }
-                | Rule::ListOrder { read, key }
-                | Rule::InitialRead { read, key }
-                | Rule::Visible { read, key, .. }
-                | Rule::AntiDependency { read, key, .. }
-                | Rule::SawChange { read, key }
-                | Rule::MissedChange { read, key } => self.read(read, key),
-                Rule::GivenOrder { key } | Rule::Pair { key, .. } => {
-                    self.keys.insert(key);
-                }
-            }
+            self.reads.extend(step.rule.read());
+            self.keys.extend(step.rule.key());
         }
         let End::Search(search) = &proof.end else { return };
         for &variable in &search.variables {
@@ -182,48 +165,15 @@ impl Named {
         }
     }
 
-    fn by_edges(&mut self, edges: &[Edge]) {
-        let mut open: Vec<&Edge> = edges.iter().collect();
-        while let Some(edge) = open.pop() {
-            self.txns.extend([edge.before, edge.after].into_iter().filter(|&txn| txn != INITIAL));
-            match &edge.reason {
-                Reason::InitialFirst
-                | Reason::Session
-                | Reason::RealTime
-                | Reason::AsTold
-                | Reason::Untold { .. } => {}
-                Reason::ReadsFrom { read, key } | Reason::FirstVersion { read, key } => {
-                    self.read(*read, *key);
-                }
-                Reason::Version(step) => {
-                    self.keys.insert(step.key);
-                    if let VersionEvidence::ListRead(read) | VersionEvidence::NotInList(read) =
-                        step.evidence
-                    {
-                        self.read(read, step.key);
-                    }
-                }
-                Reason::AntiDependency { read, key, because, conflict } => {
-                    self.read(*read, *key);
-                    self.keys.extend(conflict);
-                    open.extend(because);
-                }
-                Reason::WritersApart { key, because } => {
-                    self.keys.insert(*key);
-                    open.extend(because);
-                }
-                Reason::Assumed { key, first, second } => {
-                    self.keys.insert(*key);
-                    self.txns.extend([*first, *second]);
-                }
-                Reason::Supposed { first, second } => self.txns.extend([*first, *second]),
-                Reason::Overwritten { reader, read, key, visible, conflict } => {
-                    self.txns.insert(*reader);
-                    self.keys.extend(conflict);
-                    self.read(*read, *key);
-                    open.extend(visible);
-                }
+    fn by_edges(&mut self, edges: &[&Edge]) {
+        for edge in edges {
+            let mut txns = vec![edge.before, edge.after];
+            if let Reason::Assumed { first, second, .. } = edge.reason {
+                txns.extend([first, second]);
             }
+            self.txns.extend(txns.into_iter().filter(|&txn| txn != INITIAL));
+            self.reads.extend(edge.read());
+            self.keys.extend(edge.key().into_iter().chain(edge.conflict));
         }
     }
 

@@ -7,7 +7,7 @@
 
 use super::{Explanation, Start, seeds};
 use crate::anomaly::{AnomalyKind, Evidence};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL};
 use crate::naming;
 use isolde_history::{ExternalRead, History, Index, OpId, Origin};
 
@@ -19,11 +19,8 @@ pub(super) fn by_reads((history, index): (&History, &Index), found: &Explanation
         return None;
     }
     let edges: Vec<Edge> = cycle.edges.iter().map(|edge| seen(index, edge)).collect();
-    let reads = edges.iter().filter_map(|edge| match edge.reason {
-        Reason::ReadsFrom { read, .. } => Some(read),
-        _ => None,
-    });
-    let kept: Vec<OpId> = reads.collect();
+    let reads = edges.iter().filter(|edge| edge.kind() == EdgeKind::Wr);
+    let kept: Vec<OpId> = reads.filter_map(Edge::read).collect();
     if is_general(naming::of_event_cycle(history, found.shown_at, Cycle { edges }).kind) {
         return None;
     }
@@ -49,9 +46,8 @@ pub(super) fn is_general(kind: AnomalyKind) -> bool {
 fn seen(index: &Index, edge: &Edge) -> Edge {
     let of = |read: &ExternalRead| read.origin == Origin::Txn(edge.before);
     let read = if edge.after == INITIAL { None } else { index.reads_of(edge.after).find(of) };
-    let reason = read.map_or_else(
-        || edge.reason.clone(),
-        |read| Reason::ReadsFrom { read: read.op, key: read.key },
-    );
-    Edge { reason, ..*edge }
+    read.map_or_else(
+        || edge.clone(),
+        |read| Edge::reads_from(edge.before, edge.after, read.op, read.key),
+    )
 }

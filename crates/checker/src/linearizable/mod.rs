@@ -44,7 +44,8 @@ pub use window::{Attempt, Window};
 
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::limits::Limits;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Limit, Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use chains::Versions;
 use hashbrown::{HashMap, HashSet};
 use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Time, TxnId, Value};
@@ -63,10 +64,6 @@ pub struct Reading {
 
 /// More operations are not searched in one order if sessions contradict the times.
 const MERGED_BY_SEARCH_MAX: usize = 256;
-/// What is said of them.
-pub(crate) const NOT_MERGED: &str = "every object has an order, but what sessions did one after \
-    another is not so by the times, and whether one order fits all objects is not decided for so \
-    many operations";
 
 /// Whether a history has times and every transaction is one operation, of an object that is
 /// known.
@@ -77,12 +74,12 @@ pub(crate) fn applies(history: &History) -> bool {
 }
 
 /// Why linearizability says nothing of a history, whatever its objects are.
-pub(crate) fn obstacle(history: &History) -> Option<&'static str> {
+pub(crate) fn obstacle(history: &History) -> Option<Obstacle> {
     let mut txns = history.txns().filter(|&txn| history.outcome(txn) != Outcome::Aborted);
     if !history.has_times() {
-        Some("the history has no times")
+        Some(Obstacle::NoTimes)
     } else if txns.any(|txn| !is_single(history, txn)) {
-        Some("linearizability is about single operations, and transactions have several")
+        Some(Obstacle::SeveralOperations)
     } else {
         None
     }
@@ -106,7 +103,7 @@ fn is_single(history: &History, txn: TxnId) -> bool {
 pub fn decide(history: &History, limits: &Limits<'_>, reading: Reading) -> Option<Verdict> {
     let mut operations = Operations::of(history, reading.nil_reads, reading.drift)?;
     if !history.has_times() {
-        return Some(Verdict::Unknown(Unknown::Unsupported("the history has no times".into())));
+        return Some(Verdict::Unknown(Unknown::Unsupported(Obstacle::NoTimes)));
     }
     let orders = match objects::orders(&mut operations, limits) {
         Ok(orders) => orders,
@@ -159,7 +156,7 @@ fn violated(anomaly: Anomaly) -> Verdict {
 enum Decided {
     Order(Vec<usize>),
     Violated(AnomalyKind, Vec<usize>),
-    Limit(String),
+    Limit(Limit),
 }
 
 fn one_object(
@@ -229,7 +226,7 @@ fn all_objects(
         return in_order(order);
     }
     if all.len() > MERGED_BY_SEARCH_MAX {
-        return Verdict::Unknown(Unknown::Unsupported(NOT_MERGED.into()));
+        return Verdict::Unknown(Unknown::Unsupported(Obstacle::OpenMerge));
     }
     let objects = &operations.objects;
     let problem = Problem { operations: all, objects, before: &before };

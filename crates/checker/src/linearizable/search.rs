@@ -23,6 +23,7 @@ use super::events::{Event, events, left_by, open_max, seen};
 use super::operations::{Action, Content, Object, Operation, Texts};
 use super::unseen::Unseen;
 use crate::limits::Limits;
+use crate::unknown::Limit;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
@@ -33,7 +34,7 @@ pub(super) enum Searched {
     /// The first operation that no order explains, and those open beside it.
     Unexplained(Vec<usize>),
     /// A limit was reached.
-    Limit(String),
+    Limit(Limit),
 }
 
 /// What is searched.
@@ -221,7 +222,7 @@ impl<'a> Search<'a> {
     }
 
     /// Continues all configurations until `place` has taken effect in them.
-    fn complete(&mut self, place: usize) -> Result<(), String> {
+    fn complete(&mut self, place: usize) -> Result<(), Limit> {
         let Slot::Bit(bit) = self.slots[place] else { unreachable!("certain, and invoked before") };
         let (word, mask) = self.layout.bit(bit);
         let width = self.layout.width();
@@ -299,26 +300,22 @@ impl<'a> Search<'a> {
     }
 
     /// Stops if time or memory are up.
-    fn look(&mut self, next: &Set, visited: &Set) -> Result<(), String> {
+    fn look(&mut self, next: &Set, visited: &Set) -> Result<(), Limit> {
         self.steps += 1;
         if !self.steps.is_multiple_of(STEPS_PER_LOOK) {
             return Ok(());
         }
         self.limits.spend(STEPS_PER_LOOK as u64);
         if self.limits.is_over() {
-            let what = if (self.limits.is_memory)() { "memory" } else { "time" };
-            return Err(format!("{what} is up while orders are searched"));
+            let is_memory = (self.limits.is_memory)();
+            return Err(if is_memory { Limit::MemoryOfObjects } else { Limit::TimeOfObjects });
         }
         let rows =
             next.rows.capacity() + visited.rows.capacity() + 3 * (next.count + visited.count);
         let bytes = rows * 4 + self.tree.capacity() * 8 + self.texts.memory();
         let bytes_max = self.limits.working_bytes_max.unwrap_or(BYTES_MAX).min(BYTES_MAX);
         if bytes > bytes_max || self.tree.len() >= ROOT as usize {
-            return Err(format!(
-                "too many operations are open at once: the search for an order needs more memory \
-                 than {} MB",
-                bytes_max >> 20
-            ));
+            return Err(Limit::OpenOperations { mebibytes: bytes_max >> 20 });
         }
         Ok(())
     }

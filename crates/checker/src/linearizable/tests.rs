@@ -344,7 +344,7 @@ fn a_search_stops_when_told_and_when_memory_is_short() {
     let full = Limits { is_memory: &|| true, ..told };
     let short = Limits { working_bytes_max: Some(1 << 20), ..Limits::NONE };
     let reason = |limits: &Limits<'_>| match decide(&history, limits, Reading::default()) {
-        Some(Verdict::Unknown(Unknown::Limit(reason))) => reason,
+        Some(Verdict::Unknown(Unknown::Limit(reason))) => reason.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(&told), "time is up while orders are searched");

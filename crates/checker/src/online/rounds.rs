@@ -39,7 +39,8 @@ use super::trace::{Batch, Cell, Content, Event, EventKind, NEVER, Time};
 use crate::check::Check;
 use crate::level::Level;
 use crate::limits::Limits;
-use crate::verdict::{Unknown, Verdict};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::Verdict;
 use drawing::{Before, Drawing};
 use epoch::{Epoch, RoundTxn, Summary};
 use hashbrown::HashMap;
@@ -362,8 +363,8 @@ impl Rounds {
         let repeated = self.repeated().count();
         if repeated > 0 {
             self.counts.repeated += repeated as u64;
-            let why = format!("{repeated} values repeat, and rounds need unique ones");
-            let verdict = Verdict::Unknown(Unknown::Unsupported(why));
+            let obstacle = Obstacle::RepeatedInRound { values: repeated };
+            let verdict = Verdict::Unknown(Unknown::Unsupported(obstacle));
             return Ok(Round { verdict, violates_real_time: false, history: None });
         }
         let strong = settled_by(self.level);

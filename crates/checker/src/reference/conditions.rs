@@ -18,6 +18,7 @@
 use super::execution::{Counted, Execution};
 use super::observation::writes_of;
 use super::relation::Relation;
+use crate::unknown::{Obstacle, Size};
 use isolde_history::{KeyId, OpId, OpKind, Predicate, Share, Value};
 
 /// More combinations of versions under one aggregate are refused.
@@ -37,7 +38,7 @@ pub(super) type Constraint = Vec<Alternative>;
 pub(super) fn constraints(
     execution: &Execution<'_>,
     orders: &[(KeyId, &[Counted])],
-) -> Result<Vec<Constraint>, String> {
+) -> Result<Vec<Constraint>, Obstacle> {
     let history = execution.history;
     let mut found = Vec::new();
     for (reader, &txn) in execution.counted.iter().enumerate() {
@@ -216,7 +217,7 @@ impl Reading<'_> {
     }
 
     /// What an aggregate imposes on all keys together, if anything.
-    fn aggregate(&self) -> Result<Option<Constraint>, String> {
+    fn aggregate(&self) -> Result<Option<Constraint>, Obstacle> {
         let history = self.execution.history;
         let aggregate = self.predicate.aggregate.expect("called for aggregates");
         let mut combinations: Vec<(Vec<Share>, Alternative)> =
@@ -245,9 +246,7 @@ impl Reading<'_> {
                 }
             }
             if more.len() > COMBINATIONS_MAX {
-                return Err(format!(
-                    "an aggregate may have seen more than {COMBINATIONS_MAX} combinations of versions"
-                ));
+                return Err(Obstacle::TooLarge(Size::Aggregates(COMBINATIONS_MAX)));
             }
             combinations = more;
         }

@@ -24,6 +24,7 @@ use super::conditions::{self, Constraint};
 use super::execution::{Counted, Execution};
 use super::relation::{Relation, permutations};
 use crate::level::Level;
+use crate::unknown::{Obstacle, Size};
 use isolde_history::{KeyId, Outcome};
 
 /// More graphs are refused.
@@ -100,7 +101,7 @@ pub(super) fn needs_times(level: Level) -> bool {
 }
 
 /// Whether some version orders satisfy the level, or why that was not found out.
-pub(super) fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bool, String> {
+pub(super) fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bool, Obstacle> {
     let candidates: Vec<(KeyId, Vec<Vec<Counted>>)> = (execution.writers.iter())
         .map(|(&key, writers)| (key, version_orders(execution, key, writers)))
         .collect();
@@ -110,10 +111,7 @@ pub(super) fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bo
     let (open, settled): (Vec<_>, Vec<_>) =
         (candidates.into_iter()).partition(|(_, orders)| orders.len() > 1);
     if open.len() > KEYS_MAX {
-        let found = open.len();
-        return Err(format!(
-            "the history has {found} keys whose version order is open, more than {KEYS_MAX}"
-        ));
+        return Err(Obstacle::TooLarge(Size::OpenKeys(open.len(), KEYS_MAX)));
     }
     let mut chosen: Vec<(KeyId, &[Counted])> =
         (settled.iter()).map(|(key, orders)| (*key, orders[0].as_slice())).collect();
@@ -136,9 +134,9 @@ fn extend<'o>(
     open: &'o [(KeyId, Vec<Vec<Counted>>)],
     chosen: &mut Vec<(KeyId, &'o [Counted])>,
     graphs_left: &mut usize,
-) -> Result<bool, String> {
+) -> Result<bool, Obstacle> {
     if *graphs_left == 0 {
-        return Err(format!("the version orders make more than {GRAPHS_MAX} graphs"));
+        return Err(Obstacle::TooLarge(Size::VersionOrders(GRAPHS_MAX)));
     }
     *graphs_left -= 1;
     if !permits(execution, level, &dependencies(execution, level, chosen)) {
@@ -170,9 +168,9 @@ fn meets(
     dependencies: Dependencies,
     constraints: &[Constraint],
     graphs_left: &mut usize,
-) -> Result<bool, String> {
+) -> Result<bool, Obstacle> {
     if *graphs_left == 0 {
-        return Err(format!("reads by condition make more than {GRAPHS_MAX} graphs"));
+        return Err(Obstacle::TooLarge(Size::Predicates(GRAPHS_MAX)));
     }
     *graphs_left -= 1;
     if !permits(execution, level, &dependencies) {

@@ -20,6 +20,7 @@
 use super::observation::{Choice, ListRead, Observations, RegisterRead, Seen, Source, writes_of};
 use super::relation::Relation;
 use crate::level::Level;
+use crate::unknown::{Obstacle, Size};
 use isolde_history::{History, KeyId, Named, OpId, OpKind, Outcome, Time, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -27,8 +28,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(super) const TXNS_MAX: usize = 7;
 
 /// Why so many counted transactions are refused.
-pub(super) fn too_many(found: usize) -> String {
-    format!("the history has {found} transactions that count, more than {TXNS_MAX}")
+pub(super) fn too_many(found: usize) -> Obstacle {
+    Obstacle::TooLarge(Size::Txns(found, TXNS_MAX))
 }
 
 /// A transaction, as its place among the counted ones.
@@ -104,7 +105,7 @@ impl<'a> Execution<'a> {
         observations: &Observations<'a>,
         choice: &Choice,
         clock_drift: Time,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Obstacle> {
         let history = observations.history;
         let counted = counted(observations, choice);
         if counted.len() > TXNS_MAX {

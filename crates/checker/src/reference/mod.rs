@@ -31,6 +31,7 @@ mod observation;
 mod relation;
 
 use crate::level::Level;
+use crate::unknown::Obstacle;
 use execution::Execution;
 use isolde_history::{History, Op, OpKind, Outcome, Time, TxnId};
 use observation::Observations;
@@ -44,7 +45,7 @@ pub enum Reference {
     /// None does.
     Violated,
     /// Not every choice could be tried, or the definition does not apply: the reason.
-    Unknown(String),
+    Unknown(Obstacle),
 }
 
 /// Decides one level.
@@ -79,7 +80,7 @@ fn try_every_choice<const COUNT: usize>(
     history: &History,
     levels: [Level; COUNT],
     clock_drift: Time,
-) -> Result<[Reference; COUNT], String> {
+) -> Result<[Reference; COUNT], Obstacle> {
     let is_committed = |outcome: &&Outcome| **outcome == Outcome::Committed;
     let committed = history.outcomes().iter().filter(is_committed).count();
     if committed > execution::TXNS_MAX {
@@ -120,14 +121,14 @@ fn is_single(history: &History, txn: TxnId) -> bool {
     }
 }
 
-fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bool, String> {
+fn is_satisfied(execution: &Execution<'_>, level: Level) -> Result<bool, Obstacle> {
     let history = execution.history;
     if event_graph::needs_times(level) && !history.has_times() {
-        return Err("the history has no times".into());
+        return Err(Obstacle::NoTimes);
     }
     if level == Level::Linearizable && !execution.counted.iter().all(|&txn| is_single(history, txn))
     {
-        return Err("a transaction has more than one operation".into());
+        return Err(Obstacle::LongTransaction);
     }
     if execution.faults.iter().any(|fault| fault.refutes(level)) {
         return Ok(false);

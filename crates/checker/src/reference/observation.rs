@@ -14,6 +14,7 @@
 //! condition returned are reads of their keys, and so are all rows of a range of keys;
 //! what else it means is for `conditions`.
 
+use crate::unknown::{Obstacle, Size, Undefined};
 use isolde_history::{Condition, History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, HashSet};
 
@@ -97,7 +98,7 @@ pub(super) struct Choice {
 
 impl<'a> Observations<'a> {
     /// The reads of `history`, or why it is outside of what can be decided here.
-    pub(super) fn of(history: &'a History) -> Result<Self, String> {
+    pub(super) fn of(history: &'a History) -> Result<Self, Obstacle> {
         refuse(history)?;
         let mut observations = Observations {
             history,
@@ -116,7 +117,7 @@ impl<'a> Observations<'a> {
     }
 
     /// Every way to choose one source for every read.
-    pub(super) fn choices(&self) -> Result<impl Iterator<Item = Choice>, String> {
+    pub(super) fn choices(&self) -> Result<impl Iterator<Item = Choice>, Obstacle> {
         let elements = self.element_sources.values();
         let optional = self.optional();
         let outcomes = optional.iter().map(|_| 2);
@@ -124,9 +125,7 @@ impl<'a> Observations<'a> {
             .chain(outcomes)
             .try_fold(1, |count: usize, choices| count.checked_mul(choices))
             .filter(|&count| count <= COMBINATIONS_MAX)
-            .ok_or(format!(
-                "values repeat so that reads have more than {COMBINATIONS_MAX} combinations of writers"
-            ))?;
+            .ok_or(Obstacle::TooLarge(Size::Writers(COMBINATIONS_MAX)))?;
         Ok((0..count).map(move |mut number| {
             let mut pick = |choices: usize| {
                 let picked = number % choices;
@@ -241,15 +240,13 @@ fn own_writes_before(history: &History, txn: TxnId, before: OpId, key: KeyId) ->
 }
 
 /// Why nothing is said about `history`, if so.
-fn refuse(history: &History) -> Result<(), String> {
+fn refuse(history: &History) -> Result<(), Obstacle> {
     let all_ops = || (0..history.op_count() as u32).map(OpId);
     let seen: usize = history.op_count()
         + all_ops().map(|op| seen_by(history, op)).sum::<usize>()
         + (history.orders().versions.iter()).map(|chain| chain.values.len()).sum::<usize>();
     if seen > OPS_MAX {
-        return Err(format!(
-            "the history has {seen} operations, rows and list elements, more than {OPS_MAX}"
-        ));
+        return Err(Obstacle::TooLarge(Size::Operations(seen, OPS_MAX)));
     }
     let mut registers: HashSet<KeyId> = HashSet::new();
     let mut lists: HashSet<KeyId> = HashSet::new();
@@ -257,16 +254,16 @@ fn refuse(history: &History) -> Result<(), String> {
         let Op { kind, key, value } = history.op(op);
         match kind {
             OpKind::Call => {
-                return Err("the history has operations that are neither read nor write".into());
+                return Err(Obstacle::Undefined(Undefined::Calls));
             }
             OpKind::ReadList if history.list(op).contains(&Value::UNKNOWN) => {
-                return Err("the history has a list with an element never learned".into());
+                return Err(Obstacle::Undefined(Undefined::UnlearnedElement));
             }
             OpKind::PredicateRead | OpKind::PredicateUpdate => {
                 registers.extend(history.predicate(op).rows.iter().map(|row| row.key));
             }
             kind if kind.is_write() && value == Value::UNKNOWN => {
-                return Err("the history has a write whose value was never learned".into());
+                return Err(Obstacle::Undefined(Undefined::UnlearnedWrite));
             }
             OpKind::Append | OpKind::ReadList => {
                 lists.insert(key);
@@ -278,10 +275,10 @@ fn refuse(history: &History) -> Result<(), String> {
         }
     }
     if !registers.is_disjoint(&lists) {
-        return Err("the history uses a key both as a register and as a list".into());
+        return Err(Obstacle::Undefined(Undefined::RegisterAndList));
     }
     if (registers.iter()).any(|&key| history.initial(key) == Value::UNKNOWN) {
-        return Err("the history has a key whose initial value is not known".into());
+        return Err(Obstacle::Undefined(Undefined::InitialValue));
     }
     Ok(())
 }

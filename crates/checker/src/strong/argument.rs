@@ -19,6 +19,7 @@ use super::model::{Events, Model, Node, Protected};
 use crate::anomaly::{Cases, Evidence};
 use crate::evidence::{Cycle, Edge, Reason};
 use crate::level::Level;
+use isolde_certificate::Rule;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, TxnId};
 use std::collections::BinaryHeap;
 
@@ -176,7 +177,7 @@ impl<'a> Facts<'a> {
             let session = history.session_of(later);
             let before = counted[..place].iter().filter(|&&txn| history.session_of(txn) == session);
             for &earlier in before {
-                let edge = Edge { before: earlier, after: later, reason: Reason::Session };
+                let edge = Edge::session(earlier, later);
                 self.add(model.commit(earlier), model.begin(later), edge, (3, false));
             }
         }
@@ -190,7 +191,7 @@ impl<'a> Facts<'a> {
                     let completed = from.completed(history, before, options.clock_drift);
                     let invoked = to.interval(history, after).invoked;
                     if before != after && completed < invoked {
-                        let edge = Edge { before, after, reason: Reason::RealTime };
+                        let edge = Edge::by(Rule::RealTime, before, after);
                         let (from, to) = (model.event(before, from), model.event(after, to));
                         self.add(from, to, edge, (4, false));
                     }
@@ -223,8 +224,7 @@ impl<'a> Facts<'a> {
                 let is_protected = self.is_protected(history, reader, op, key);
                 match read.origin {
                     Origin::Txn(writer) if writer != reader => {
-                        let reason = Reason::ReadsFrom { read: op, key };
-                        let edge = Edge { before: writer, after: reader, reason };
+                        let edge = Edge::reads_from(writer, reader, op, key);
                         self.add(model.commit(writer), model.begin(reader), edge, (1, false));
                         if is_protected {
                             self.reads.push(Read { reader, op, key, writer });
@@ -232,10 +232,8 @@ impl<'a> Facts<'a> {
                     }
                     Origin::Initial if is_protected => {
                         for writer in self.writers(key).into_iter().filter(|&it| it != reader) {
-                            let because = Vec::new();
-                            let reason =
-                                Reason::AntiDependency { read: op, key, because, conflict: None };
-                            let edge = Edge { before: reader, after: writer, reason };
+                            let edge =
+                                Edge::by(Rule::InitialRead { read: op, key }, reader, writer);
                             self.add(model.begin(reader), model.commit(writer), edge, (0, true));
                         }
                     }
@@ -259,7 +257,7 @@ impl<'a> Facts<'a> {
                     key: step.key,
                     first: step.before,
                     second: step.after,
-                    why: Reason::Version(*step),
+                    why: Edge::version(step).reason,
                     cost: 0,
                 });
             }
@@ -279,7 +277,7 @@ impl<'a> Facts<'a> {
         let mut arcs = vec![Arc {
             from: model.commit(first),
             to: model.next_writer(second),
-            edge: Some(Edge { before: first, after: second, reason: order.why.clone() }),
+            edge: Some(Edge::new(first, second, order.why.clone())),
             cost: EDGE + derived + 2,
             is_anti: false,
         }];
@@ -292,14 +290,13 @@ impl<'a> Facts<'a> {
             let reason = if is_assumed {
                 order.why.clone()
             } else {
-                let because =
-                    vec![Edge { before: first, after: second, reason: order.why.clone() }];
-                Reason::AntiDependency { read: read.op, key, because, conflict: None }
+                let path = vec![Edge::new(first, second, order.why.clone())];
+                Reason::Rule(Rule::AntiDependency { read: read.op, key, path })
             };
             arcs.push(Arc {
                 from: model.begin(read.reader),
                 to: model.commit(second),
-                edge: Some(Edge { before: read.reader, after: second, reason }),
+                edge: Some(Edge::new(read.reader, second, reason)),
                 cost: EDGE + derived + ANTI,
                 is_anti: true,
             });
@@ -430,12 +427,12 @@ impl<'a> Facts<'a> {
                     .iter()
                     .find(|read| read.reader == reader && read.key == key && read.writer == second);
                 let read = read.expect("the read that was tried").op;
-                Reason::Overwritten { reader, read, key, visible: rest, conflict: None }
+                Rule::Visible { read, key, path: rest }
             }
-            _ => Reason::WritersApart { key, because: rest },
+            _ => Rule::Pair { key, path: rest },
         };
         let cost = closed.cost / EDGE + closed.cost % EDGE / DERIVED;
-        Order { key, first, second, why, cost }
+        Order { key, first, second, why: Reason::Rule(why), cost }
     }
 
     fn by_cases(&self, orders: &[Order], depth: usize) -> Option<Vec<Cycle>> {

@@ -24,7 +24,8 @@ use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::Anomaly;
 use crate::limits::{Limits, Stage};
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::unknown::{Obstacle, Unknown};
+use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index, ReadId, TxnId};
@@ -46,8 +47,6 @@ pub(super) enum Depth {
     /// Until it is decided.
     Search,
 }
-
-const NOT_SEARCHED: &str = "nothing refutes this level without a search";
 
 /// What such a level means.
 pub(super) trait CommitLevel: Asking + Sized {
@@ -106,7 +105,7 @@ pub(super) fn decide<L: CommitLevel>(
     (limits.observe)(Stage::Infer);
     let mut versions = Versions::new(history, index, model, options.sources);
     if !versions.find_conditions(model, limits.stop) {
-        return (limit(acyclic::Stop::Asked, limits), Vec::new());
+        return (Verdict::Unknown(Unknown::Limit(limits.reached())), Vec::new());
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
@@ -177,7 +176,7 @@ impl<'a> Commits<'a> {
             Ok(order) => order,
             Err(verdict) => return verdict,
         };
-        let unsearched = || Verdict::Unknown(Unknown::Unsupported(NOT_SEARCHED.into()));
+        let unsearched = || Verdict::Unknown(Unknown::Unsupported(Obstacle::NotSearched));
         let is_small = self.versions.history.txn_count() < SMALL;
         if depth == Depth::Forced && !is_small && self.nearly_stronger(1).is_some() {
             return unsearched();
@@ -188,7 +187,7 @@ impl<'a> Commits<'a> {
         {
             let effort = Effort::of(self.options.conflicts_max);
             let solved = self.solve_asking(&order, effort, asking);
-            return solved.unwrap_or_else(|stop| limit(stop, self.limits));
+            return solved.unwrap_or_else(|stop| self.stopped(stop));
         }
         match depth {
             Depth::Search => self.search::<L>(order),
@@ -227,7 +226,7 @@ impl<'a> Commits<'a> {
         }
         let effort = Effort::of(self.options.conflicts_max);
         let solved = self.solve::<L>(&better.unwrap_or(order), effort);
-        solved.unwrap_or_else(|stop| limit(stop, self.limits))
+        solved.unwrap_or_else(|stop| self.stopped(stop))
     }
 
     /// An order near one of a stronger level, if there is one; or a verdict, if a short search
@@ -240,7 +239,7 @@ impl<'a> Commits<'a> {
         match self.solve::<L>(order, Effort::of(Some(most.min(CONFLICTS_FIRST)))) {
             Ok(verdict) => return Err(verdict),
             Err(acyclic::Stop::Conflicts | acyclic::Stop::Work) => {}
-            Err(stop) => return Err(limit(stop, self.limits)),
+            Err(stop) => return Err(self.stopped(stop)),
         }
         (self.limits.observe)(Stage::Witness);
         Ok(self.nearly_stronger(usize::MAX))
@@ -362,7 +361,7 @@ impl<'a> Commits<'a> {
                 let proof = asked
                     .is_provable(&refutation)
                     .then(|| self.prover().of_search(&refutation, &asked));
-                violated(anomaly, proof)
+                Verdict::Violated(violated(anomaly, proof))
             }
             Solved::Stopped(stop) => return Err(stop),
         })
@@ -371,7 +370,8 @@ impl<'a> Commits<'a> {
     fn cyclic<L: CommitLevel>(&self, stuck: &[Node]) -> Verdict {
         (self.limits.observe)(Stage::Explain);
         let steps = short_cycle(&self.graph, &Core::new(&self.graph, stuck));
-        violated(L::anomaly(self, &steps), Some(self.prover().of_cycle(&steps)))
+        let proof = self.prover().of_cycle(&steps);
+        Verdict::Violated(violated(L::anomaly(self, &steps), Some(proof)))
     }
 
     pub(super) fn premises(&self) -> Premises<'_> {
@@ -386,14 +386,18 @@ impl<'a> Commits<'a> {
         ProofBuilder::new(self.model, self.versions, self.premises())
     }
 
+    fn stopped(&self, stop: acyclic::Stop) -> Verdict {
+        Verdict::Unknown(Unknown::Limit(limit(stop, self.limits)))
+    }
+
     /// A verdict if a limit is reached.
     fn halt(&self) -> Option<Verdict> {
         if self.limits.is_over() {
-            return Some(limit(acyclic::Stop::Asked, self.limits));
+            return Some(self.stopped(acyclic::Stop::Asked));
         }
         let used = self.graph.memory() + self.likely.memory() + self.versions.memory();
         let most = self.limits.working_bytes_max?;
-        (used > most).then(|| limit(acyclic::Stop::Memory, self.limits))
+        (used > most).then(|| self.stopped(acyclic::Stop::Memory))
     }
 }
 

@@ -1,12 +1,12 @@
-//! The pipeline of one level: guess, check, search, saturate, explain.
+//! One level of one history: what its strategies have in common.
 //!
-//! A level without session order is tried with it first: sessions are the best guess,
-//! and the graph is much harder without them. Only the edges of session order that a
-//! refutation rests on are given up.
+//! `strategies` is the table of what is tried. Here stand the graph of what is known, the order
+//! that is proposed, the edges of session order that were given up, and how what was found
+//! becomes an answer with its explanation and its proof.
 
+use super::Options;
 use super::clocks::Clocks;
-use super::components::Components;
-use super::conditions::{Mismatch, all_fit, choosable};
+use super::conditions::{all_fit, choosable};
 use super::cover::Cover;
 use super::cycle::{Core, Premises, short_cycle};
 use super::explain::Explainer;
@@ -18,17 +18,17 @@ use super::runs::Runs;
 use super::saturate::{Saturated, Saturation, positions};
 use super::solving::{Effort, Refuted, Searched};
 use super::sources::Known;
-use super::timed::Timed;
-use super::versions::{self, Versions};
+use super::strategies::{self, GivenUp};
+use super::versions::Versions;
 use super::witness::guess;
-use super::{Options, Saturate};
-use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
-use crate::evidence::{Cycle, Edge, Reason};
-use crate::limits::{Limits, MEMORY_REACHED, Stage};
+use crate::anomaly::Anomaly;
+use crate::limits::{Limits, Stage};
 use crate::naming;
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::strategy::StrategyName;
+use crate::unknown::{Limit, Obstacle, Unknown, VersionsKnown};
+use crate::verdict::{Attempt, Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
-use isolde_certificate::Derivation;
+use isolde_certificate::{Derivation, Rule};
 use isolde_history::{History, TxnId};
 use std::sync::Arc;
 
@@ -62,13 +62,10 @@ pub(super) struct Decision<'a> {
     first: Vec<Node>,
     /// Conflicts after which the search is given up.
     pub(super) conflicts_max: Option<u64>,
-}
-
-/// What one attempt came to.
-enum Attempt {
-    Verdict(Verdict),
-    /// It rests on session order, which the level does not have.
-    GaveUp,
+    /// The graph of what is known and an order that agrees with it, for strategies to come.
+    pub(super) proposal: Option<(Graph, Vec<Node>)>,
+    /// Whether the search met many conflicts.
+    pub(super) is_hard: bool,
 }
 
 impl<'a> Decision<'a> {
@@ -89,6 +86,8 @@ impl<'a> Decision<'a> {
             attempts: 0,
             first: Vec::new(),
             conflicts_max: None,
+            proposal: None,
+            is_hard: false,
         };
         if !options.sources.session {
             decision.give_up_all();
@@ -117,24 +116,37 @@ impl<'a> Decision<'a> {
     }
 
     pub(super) fn run(&mut self) -> Verdict {
-        if let Some(&divergence) = self.versions.divergences.first() {
-            return self.diverged(divergence);
+        strategies::decide(self).0
+    }
+
+    /// Begins a round; the limit that does not let it.
+    pub(super) fn begin(&mut self) -> Option<Limit> {
+        self.attempts += 1;
+        self.is_hard = false;
+        self.proposal = None;
+        if self.attempts > GIVING_UP_MAX {
+            self.give_up_all();
         }
-        if let Some(mismatch) = self.versions.conditions.mismatches.first() {
-            return violated(mismatched(self.history(), *mismatch), None);
-        }
-        loop {
-            self.attempts += 1;
-            if self.attempts > GIVING_UP_MAX {
-                self.give_up_all();
-            }
-            if self.limits.is_over() {
-                return limit(acyclic::Stop::Asked, self.limits);
-            }
-            if let Attempt::Verdict(verdict) = self.attempt() {
-                return verdict;
-            }
-        }
+        self.limits.is_over().then(|| self.limits.reached())
+    }
+
+    /// Whether nothing was given up yet that the level does not have.
+    pub(super) fn is_first_round(&self) -> bool {
+        self.attempts == 1
+    }
+
+    pub(super) fn is_off(&self, name: StrategyName) -> bool {
+        self.options.without.contains(name)
+    }
+
+    /// Whether keys have versions whose order is not known, or reads may have seen several.
+    pub(super) fn is_open(&self) -> bool {
+        self.versions.open_keys().next().is_some() || self.has_choices()
+    }
+
+    /// Whether there is a proposal, or nobody looked for one.
+    pub(super) fn may_be_proposed(&self) -> bool {
+        self.proposal.is_some() || self.is_off(StrategyName::KnownOrder)
     }
 
     pub(super) fn history(&self) -> &'a History {
@@ -143,7 +155,7 @@ impl<'a> Decision<'a> {
 
     /// All that is known.
     fn known(&self) -> Known<'_> {
-        let known = Known::without_times(self.model, self.versions, &self.given_up);
+        let known = self.known_without_times();
         if self.options.sources.real_time {
             known.with_times(self.options.clock_drift)
         } else {
@@ -151,8 +163,12 @@ impl<'a> Decision<'a> {
         }
     }
 
+    pub(super) fn known_without_times(&self) -> Known<'_> {
+        Known::without_times(self.model, self.versions, &self.given_up)
+    }
+
     /// The graph of these edges.
-    fn graph(&self, known: &Known<'_>) -> Graph {
+    pub(super) fn graph(&self, known: &Known<'_>) -> Graph {
         Graph::new(self.model, self.history().txn_count(), known.node_count(), known)
     }
 
@@ -164,39 +180,34 @@ impl<'a> Decision<'a> {
         graph
     }
 
-    fn attempt(&mut self) -> Attempt {
-        let has_choices = self.has_choices();
-        let open = self.versions.open_keys().next().is_some() || has_choices;
-        if self.attempts == 1
-            && self.repeated.is_empty()
-            && let Some(order) = self.by_times()
-        {
-            let verdict = self.satisfied(&order);
-            if !has_choices || !matches!(verdict, Verdict::Unknown(Unknown::Unsupported(_))) {
-                return Attempt::Verdict(verdict);
-            }
-        }
+    /// Adds to the graph of all known edges why each is there.
+    pub(super) fn note_evidence(&self, graph: &mut Graph) {
+        graph.note_evidence(&self.known());
+    }
+
+    /// The graph of what is known with an order that agrees with it, or with the nodes that have
+    /// none.
+    #[expect(clippy::type_complexity, reason = "either way it is the graph and some nodes")]
+    pub(super) fn propose(&mut self) -> Result<(Graph, Vec<Node>), (Graph, Vec<Node>)> {
         let graph = self.graph(&self.known());
         self.limits.spend((graph.node_count() + graph.edge_count()) as u64 / 8);
         (self.limits.observe)(Stage::Witness);
-        let order = match self.first_order(&graph, open) {
-            Ok(order) => order,
-            Err(stuck) => return self.cyclic(graph, &stuck, None),
-        };
-        if !open {
-            return Attempt::Verdict(self.satisfied(&order));
+        match self.first_order(&graph) {
+            Ok(order) => Ok((graph, order)),
+            Err(stuck) => Err((graph, stuck)),
         }
-        if let Some(halt) = self.halt(graph.memory()) {
-            return Attempt::Verdict(halt);
-        }
-        self.solve(graph, &order)
+    }
+
+    /// The same as it was left by a strategy before, if there is such an order.
+    pub(super) fn proposed(&mut self) -> Option<(Graph, Vec<Node>)> {
+        self.proposal.take().or_else(|| self.propose().ok())
     }
 
     /// An order to begin with, or the nodes that have none. It follows session order also
     /// where the graph no longer does: the search is then about what is wrong with it, and
     /// without it about everything.
-    fn first_order(&mut self, graph: &Graph, open: bool) -> Result<Vec<Node>, Vec<Node>> {
-        if !open {
+    fn first_order(&mut self, graph: &Graph) -> Result<Vec<Node>, Vec<Node>> {
+        if !self.is_open() {
             return graph.sorted();
         }
         if self.first.is_empty() {
@@ -206,78 +217,29 @@ impl<'a> Decision<'a> {
     }
 
     /// Whether it is open what some reads saw.
-    fn has_choices(&self) -> bool {
+    pub(super) fn has_choices(&self) -> bool {
         !self.repeated.is_empty() || !choosable(self.versions).is_empty()
     }
 
-    /// An order along the times of the clients that explains all reads, if there is one
-    /// near at hand. It takes neither a solver nor a graph of points in time.
-    fn by_times(&self) -> Option<Vec<Node>> {
-        let history = self.history();
-        let is_timed = self.options.sources.real_time && history.has_times();
-        if !is_timed || history.orders().total.is_some() {
-            return None;
-        }
-        let mut known = Known::without_times(self.model, self.versions, &self.given_up);
-        if self.versions.open_keys().next().is_some() {
-            // What is open makes every order be looked at anyway.
-            known = known.without_initial_reads();
-        }
-        let graph = self.graph(&known);
-        (self.limits.observe)(Stage::Witness);
-        if self.halt(graph.memory()).is_some() {
-            return None;
-        }
-        Timed::new(&graph, self.versions, self.options.clock_drift).order()
-    }
-
-    fn solve(&mut self, mut graph: Graph, order: &[Node]) -> Attempt {
-        let many = many_conflicts(&graph);
-        let saturate = self.options.saturate;
-        if saturate != Saturate::First {
-            let conflicts_max = (saturate == Saturate::WhenHard).then_some(many);
-            let searched = self.search(&graph, order, conflicts_max);
-            if !matches!(searched, Searched::Stopped(acyclic::Stop::Conflicts)) {
-                return self.attempted(graph, searched);
-            }
-        }
-        (self.limits.observe)(Stage::Saturate);
-        graph.note_evidence(&self.known());
-        let (order, (clocks, cover)) = match self.saturate(&mut graph, order) {
-            (Saturated::Fixpoint(order), clocks) => (order, clocks),
-            (Saturated::Cyclic(stuck), clocks) => {
-                return self.cyclic(graph, &stuck, Some(&clocks));
-            }
-            (Saturated::Stopped, _) => {
-                return Attempt::Verdict(limit(acyclic::Stop::Asked, self.limits));
-            }
-        };
-        let components = if self.has_choices() {
-            None
-        } else {
-            Components::new(&graph, self.versions, (&clocks, &cover))
-        };
-        drop((clocks, cover));
-        let searched = match components {
-            Some(components) if components.groups > 1 => {
-                self.search_parts(&graph, &order, &components)
-            }
-            _ => self.search(&graph, &order, self.conflicts_max),
-        };
-        self.attempted(graph, searched)
-    }
-
-    fn attempted(&mut self, graph: Graph, searched: Searched) -> Attempt {
+    pub(super) fn attempted(
+        &mut self,
+        graph: Graph,
+        searched: Searched,
+    ) -> Result<Attempt, GivenUp> {
         match searched {
-            Searched::Satisfied(order) => Attempt::Verdict(self.satisfied(&order)),
+            Searched::Satisfied(order) => Ok(self.satisfied(&order)),
             Searched::Violated(refuted) => self.refuted(graph, &refuted),
             Searched::ViolatedUnproven => self.refuted_unproven(graph),
-            Searched::Stopped(stop) => Attempt::Verdict(limit(stop, self.limits)),
+            Searched::Stopped(stop) => Ok(Attempt::OutOfBudget(limit(stop, self.limits))),
         }
     }
 
     /// Derives what follows; with the clocks of the last round.
-    fn saturate(&self, graph: &mut Graph, order: &[Node]) -> (Saturated, (Clocks, Cover)) {
+    pub(super) fn saturate(
+        &self,
+        graph: &mut Graph,
+        order: &[Node],
+    ) -> (Saturated, (Clocks, Cover)) {
         let cover = self.cover(graph, order, CLOCK_BYTES_MAX);
         let runs = Runs::new(self.versions, &cover);
         let clocks = Clocks::new(graph, &cover);
@@ -303,12 +265,12 @@ impl<'a> Decision<'a> {
     }
 
     /// A cycle of edges among nodes that no order fits.
-    fn cyclic(
+    pub(super) fn cyclic(
         &mut self,
         mut graph: Graph,
         stuck: &[Node],
         clocks: Option<&(Clocks, Cover)>,
-    ) -> Attempt {
+    ) -> Result<Attempt, GivenUp> {
         graph.note_evidence(&self.known());
         let graph = &graph;
         let core = Core::new(graph, stuck);
@@ -320,26 +282,26 @@ impl<'a> Decision<'a> {
             let before = self.given_up.len();
             self.given_up.extend(core.nodes().filter(|&node| in_session(node)));
             if self.given_up.len() > before {
-                return Attempt::GaveUp;
+                return Err(GivenUp);
             }
         }
         let steps = short_cycle(graph, &core);
         let premises = || Premises { graph, clocks: clocks.map(|(clocks, cover)| (clocks, cover)) };
         let proof = ProofBuilder::new(self.model, self.versions, premises()).of_cycle(&steps);
         if !self.keeps_sessions() && self.give_up(&proof) {
-            return Attempt::GaveUp;
+            return Err(GivenUp);
         }
         (self.limits.observe)(Stage::Explain);
         let explainer =
             Explainer { model: self.model, versions: self.versions, premises: premises() };
         let anomaly =
             naming::of_event_cycle(self.history(), self.model.level, explainer.cycle(&steps));
-        Attempt::Verdict(violated(anomaly, Some(proof)))
+        Ok(Attempt::Refuted(violated(anomaly, Some(proof))))
     }
 
     /// No order of versions fits: as a cycle if saturation of what the refutation is
     /// about finds one, else by cases.
-    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Attempt {
+    fn refuted(&mut self, mut graph: Graph, refuted: &Refuted) -> Result<Attempt, GivenUp> {
         (self.limits.observe)(Stage::Explain);
         graph.note_evidence(&self.known());
         let Refuted { refutation, asked, order } = refuted;
@@ -349,7 +311,7 @@ impl<'a> Decision<'a> {
         };
         if !self.keeps_sessions() && self.give_up(&proof) {
             self.first.clone_from(order);
-            return Attempt::GaveUp;
+            return Err(GivenUp);
         }
         if let Some((stuck, clocks)) = self.focused(&mut graph, order, refutation) {
             return self.cyclic(graph, &stuck, Some(&clocks));
@@ -357,15 +319,15 @@ impl<'a> Decision<'a> {
         let premises = Premises { graph: &graph, clocks: None };
         let explainer = Explainer { model: self.model, versions: self.versions, premises };
         let anomaly = naming::of_cases(explainer.cases(refutation, asked));
-        Attempt::Verdict(violated(anomaly, Some(proof)))
+        Ok(Attempt::Refuted(violated(anomaly, Some(proof))))
     }
 
     /// No order of versions fits, and it is not known why: as a cycle if saturation finds
     /// one. A level without session order gives all of it up first.
-    fn refuted_unproven(&mut self, mut graph: Graph) -> Attempt {
+    fn refuted_unproven(&mut self, mut graph: Graph) -> Result<Attempt, GivenUp> {
         if !self.keeps_sessions() && self.given_up.len() < self.history().txn_count() {
             self.give_up_all();
-            return Attempt::GaveUp;
+            return Err(GivenUp);
         }
         graph.note_evidence(&self.known());
         let order = graph.sorted().expect("the solver began with an order");
@@ -373,7 +335,7 @@ impl<'a> Decision<'a> {
         if let Saturated::Cyclic(stuck) = saturated {
             return self.cyclic(graph, &stuck, Some(&clocks));
         }
-        Attempt::Verdict(Verdict::Violated(Violated::by(Vec::new())))
+        Ok(Attempt::Refuted(Violated::by(Vec::new())))
     }
 
     /// Saturates with the transactions of a refutation alone: the nodes on or between
@@ -415,7 +377,7 @@ impl<'a> Decision<'a> {
     fn give_up(&mut self, proof: &Derivation) -> bool {
         let mut found = false;
         for step in &proof.steps {
-            if step.rule == isolde_certificate::Rule::Session {
+            if step.rule == Rule::Session {
                 self.given_up.insert(self.model.begin(step.to.txn()));
                 found = true;
             }
@@ -428,42 +390,24 @@ impl<'a> Decision<'a> {
         self.given_up.extend(all);
     }
 
-    fn diverged(&self, divergence: versions::Divergence) -> Verdict {
-        let graph = &self.explained_graph();
-        let versions = self.versions;
-        let versions::Divergence { first, second } = divergence;
-        let (one, other) = (versions.reader(first), versions.reader(second));
-        let edge = |before, after, read| {
-            let it = versions.index.read(read);
-            let reason = Reason::AntiDependency {
-                read: it.op,
-                key: it.key,
-                because: Vec::new(),
-                conflict: None,
-            };
-            Edge { before, after, reason }
-        };
-        let cycle = Cycle { edges: vec![edge(one, other, first), edge(other, one, second)] };
-        let premises = Premises { graph, clocks: None };
-        let proof = ProofBuilder::new(self.model, versions, premises).of_divergence(first, second);
-        violated(naming::of_event_cycle(versions.history, self.model.level, cycle), Some(proof))
-    }
-
-    fn satisfied(&self, order: &[Node]) -> Verdict {
+    /// What an order that explains every read of an item shows: the level, if it fits what was
+    /// read by predicate too.
+    pub(super) fn satisfied(&self, order: &[Node]) -> Attempt {
         if !self.versions.conditions.open.is_empty() {
             match all_fit(self.model, self.versions, positions(order), self.limits.stop) {
                 Some(true) => {}
                 Some(false) => {
-                    return Verdict::Unknown(Unknown::Unsupported(open_conditions(self.history())));
+                    let obstacle = Obstacle::OpenPredicate(known_of_versions(self.history()));
+                    return Attempt::Open(Unknown::Unsupported(obstacle));
                 }
-                None => return limit(acyclic::Stop::Asked, self.limits),
+                None => return Attempt::OutOfBudget(self.limits.reached()),
             }
         }
         let events = self.model.events_of(self.history().txn_count()) as Node;
         let counted =
             |node: &Node| *node < events && self.versions.index.is_counted(self.model.txn(*node));
         let events = order.iter().copied().filter(counted);
-        Verdict::Satisfied(match self.model.events {
+        Attempt::Proved(match self.model.events {
             Events::One => Satisfied::Order(events.map(|node| self.model.txn(node)).collect()),
             Events::Two => {
                 Satisfied::Events(events.map(|node| certificate_node(self.model, node)).collect())
@@ -471,64 +415,46 @@ impl<'a> Decision<'a> {
         })
     }
 
-    /// A verdict if a limit is reached.
-    fn halt(&self, bytes: usize) -> Option<Verdict> {
+    /// The limit that is reached, if one is.
+    pub(super) fn halt(&self, bytes: usize) -> Option<Limit> {
         if self.limits.is_over() {
-            return Some(limit(acyclic::Stop::Asked, self.limits));
+            return Some(self.limits.reached());
         }
         let most = self.limits.working_bytes_max?;
-        (bytes + self.versions.memory() > most).then(|| limit(acyclic::Stop::Memory, self.limits))
+        (bytes + self.versions.memory() > most).then_some(Limit::Memory)
     }
 }
 
 /// Conflicts that show that a search is hard.
-fn many_conflicts(graph: &Graph) -> u64 {
+pub(super) fn many_conflicts(graph: &Graph) -> u64 {
     CONFLICTS_FIRST + graph.node_count() as u64 / NODES_PER_CONFLICT
 }
 
-/// Why a level is open where only some orders of versions fit what was found by condition,
-/// and who can settle it, unless it was asked already.
-fn open_conditions(history: &History) -> String {
-    let rest = if history.has_snapshots() {
-        "the snapshots and the order of versions that the database told do not settle it"
+/// What is known where only some orders of versions fit what was read by predicate. Who can tell
+/// more was asked already, or not.
+fn known_of_versions(history: &History) -> VersionsKnown {
+    if history.has_snapshots() {
+        VersionsKnown::OrderAndSnapshots
     } else if history.has_evidence() {
-        "which versions were looked at is not known: the database told their order, and no snapshots"
+        VersionsKnown::Order
     } else {
-        "the order of the versions is not known; the database can tell it (`isolde run --white-box`)"
-    };
-    format!(
-        "an order of transactions was found that fits every read of a row, \
-         but not what was found by condition, and {rest}"
-    )
-}
-
-/// The anomaly of a result that no version set gives.
-fn mismatched(history: &History, mismatch: Mismatch) -> Anomaly {
-    let ops = [mismatch.op].into_iter().chain(mismatch.write).collect();
-    of_operations(history, AnomalyKind::ResultSetMismatch, mismatch.key, ops)
+        VersionsKnown::Nothing
+    }
 }
 
 /// A violation and its proof, if there is one.
-pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Verdict {
-    Verdict::Violated(Violated {
-        anomalies: vec![anomaly],
-        settled_by: None,
-        proof: proof.map(Arc::new),
-    })
+pub(super) fn violated(anomaly: Anomaly, proof: Option<Derivation>) -> Violated {
+    Violated { anomalies: vec![anomaly], settled_by: None, proof: proof.map(Arc::new) }
 }
 
-pub(super) fn limit(stop: acyclic::Stop, limits: &Limits<'_>) -> Verdict {
-    Verdict::Unknown(Unknown::Limit(match stop {
-        acyclic::Stop::Asked => limits.reached().into(),
-        acyclic::Stop::Memory => MEMORY_REACHED.into(),
-        acyclic::Stop::Conflicts => "the search met too many contradictions and was given up; \
-                                     with a time limit it goes on until then"
-            .into(),
-        acyclic::Stop::Work => {
-            "the search took too long and was given up; with a time limit it goes on until then"
-                .into()
-        }
-    }))
+/// The limit at which a search stopped.
+pub(super) fn limit(stop: acyclic::Stop, limits: &Limits<'_>) -> Limit {
+    match stop {
+        acyclic::Stop::Asked => limits.reached(),
+        acyclic::Stop::Memory => Limit::Memory,
+        acyclic::Stop::Conflicts => Limit::Conflicts,
+        acyclic::Stop::Work => Limit::Work,
+    }
 }
 
 /// Pairs of versions of keys whose order is open, and how many such keys there are.

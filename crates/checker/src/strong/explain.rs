@@ -2,14 +2,14 @@
 
 use super::conditions::Change;
 use super::cycle::{Premises, Step};
-use super::graph::{Rule, Why};
+use super::graph::{self, Why};
 use super::model::{Events, Model, Node};
 use super::proof::premise_ends;
 use super::search::{Asked, Because, CycleEdge, Input, Missed, Variable, Visible};
 use super::versions::{INITIAL_SLOT, Slot, Versions};
 use crate::anomaly::{Cases, Seen};
 use crate::evidence::{Cycle, Edge, INITIAL, Reason};
-use isolde_certificate::{ChosenOrigin, Clause};
+use isolde_certificate::{ChosenOrigin, Clause, Rule};
 use isolde_history::{KeyId, OpId, ReadId, TxnId};
 
 /// Derivations inside derivations are told down to this depth: that decides the name of an
@@ -65,7 +65,7 @@ impl Explainer<'_> {
             let (before, after) = (self.model.txn(steps[start].from), self.model.txn(steps[at].to));
             if steps[start].why != Why::Begins && (before != after || steps.len() == 1) {
                 let reason = self.reason(steps[start], after, depth);
-                edges.push(Edge { before, after, reason });
+                edges.push(Edge::new(before, after, reason));
             }
             at += 1;
         }
@@ -76,15 +76,16 @@ impl Explainer<'_> {
         let key = |read: ReadId| self.versions.index.read(read).key;
         let op = |read: ReadId| self.versions.index.read(read).op;
         match step.why {
-            Why::Begins | Why::Session | Why::FirstVersion(_) => Reason::Session,
-            Why::RealTime => Reason::RealTime,
-            Why::ReadsFrom(read) => Reason::ReadsFrom { read: op(read), key: key(read) },
-            Why::Replaced(read) => Reason::AntiDependency {
+            Why::Begins | Why::Session | Why::FirstVersion(_) => Reason::Rule(Rule::Session),
+            Why::RealTime => Reason::Rule(Rule::RealTime),
+            Why::ReadsFrom(read) => {
+                Reason::Rule(Rule::ReadsFrom { read: op(read), key: key(read) })
+            }
+            Why::Replaced(read) => Reason::Rule(Rule::AntiDependency {
                 read: op(read),
                 key: key(read),
-                because: self.link_edges(self.versions.seen[read.0 as usize], after),
-                conflict: None,
-            },
+                path: self.link_edges(self.versions.seen[read.0 as usize], after),
+            }),
             Why::InitialRead(read) => {
                 let (read_op, key) = (op(read), key(read));
                 let is_first = self.model.events == Events::Two
@@ -92,27 +93,17 @@ impl Explainer<'_> {
                 if is_first {
                     Reason::FirstVersion { read: read_op, key }
                 } else {
-                    Reason::AntiDependency {
-                        read: read_op,
-                        key,
-                        because: Vec::new(),
-                        conflict: None,
-                    }
+                    Reason::Rule(Rule::InitialRead { read: read_op, key })
                 }
             }
-            Why::Step(place) => Reason::Version(self.versions.index.steps()[place as usize]),
+            Why::Step(place) => Edge::version(&self.versions.index.steps()[place as usize]).reason,
             Why::Derived(place) => self.derived(place, depth),
             Why::Condition(place) => {
                 let it = self.versions.conditions.edges[place as usize];
-                match it.kind {
-                    Change::Saw => Reason::ReadsFrom { read: it.op, key: it.key },
-                    Change::Missed => Reason::AntiDependency {
-                        read: it.op,
-                        key: it.key,
-                        because: Vec::new(),
-                        conflict: None,
-                    },
-                }
+                Reason::Rule(match it.kind {
+                    Change::Saw => Rule::SawChange { read: it.op, key: it.key },
+                    Change::Missed => Rule::MissedChange { read: it.op, key: it.key },
+                })
             }
         }
     }
@@ -130,12 +121,7 @@ impl Explainer<'_> {
             }
             _ => None,
         });
-        let edge = |step: isolde_history::VersionStep| Edge {
-            before: step.before,
-            after: step.after,
-            reason: Reason::Version(step),
-        };
-        step.map(edge).into_iter().collect()
+        step.as_ref().map(Edge::version).into_iter().collect()
     }
 
     fn derived(&self, place: u32, depth: usize) -> Reason {
@@ -146,28 +132,21 @@ impl Explainer<'_> {
             self.edges(&self.premises.path(start, end, place), depth + 1)
         } else {
             let (before, after) = (self.model.txn(start), self.model.txn(end));
-            vec![Edge { before, after, reason: Reason::Untold { steps: None } }]
+            vec![Edge::new(before, after, Reason::Untold { steps: None })]
         };
-        match rule {
-            Rule::Visible { read, .. } => {
+        Reason::Rule(match rule {
+            graph::Rule::Visible { read, .. } => {
                 let it = versions.index.read(read);
-                let reader = versions.reader(read);
-                Reason::Overwritten {
-                    reader,
-                    read: it.op,
-                    key: it.key,
-                    visible: because,
-                    conflict: None,
-                }
+                Rule::Visible { read: it.op, key: it.key, path: because }
             }
-            Rule::Pair { before, .. } => {
-                Reason::WritersApart { key: versions.key_of(before), because }
+            graph::Rule::Pair { before, .. } => {
+                Rule::Pair { key: versions.key_of(before), path: because }
             }
-            Rule::Anti { read, .. } => {
+            graph::Rule::Anti { read, .. } => {
                 let it = versions.index.read(read);
-                Reason::AntiDependency { read: it.op, key: it.key, because, conflict: None }
+                Rule::AntiDependency { read: it.op, key: it.key, path: because }
             }
-        }
+        })
     }
 
     /// The cycles of a refutation by the solver, each under its assumptions.
@@ -239,7 +218,7 @@ impl Explainer<'_> {
                     self.assumed(case, literal, after)
                 }
             };
-            Edge { before, after, reason }
+            Edge::new(before, after, reason)
         };
         Cycle { edges: edges.iter().map(edge).collect() }
     }
@@ -248,27 +227,20 @@ impl Explainer<'_> {
     /// been overwritten and would not.
     fn missed(&self, missed: &Missed) -> Cycle {
         let (other, reader) = (missed.other, self.versions.reader(missed.read));
-        let supposed = |first, second| Edge {
-            before: first,
-            after: second,
-            reason: Reason::Supposed { first, second },
-        };
-        let first = Edge { before: INITIAL, after: other, reason: Reason::InitialFirst };
+        let supposed = |first, second| Edge::new(first, second, Reason::Supposed { first, second });
+        let first = Edge::by(Rule::InitialFirst, INITIAL, other);
         let later = missed.writer.map_or(first, |writer| supposed(writer, other));
         let writer = later.before;
         let visible = match missed.visible {
             Visible::Before => supposed(other, reader),
             Visible::Read(read) => {
                 let it = self.versions.index.read(read);
-                let reason = Reason::ReadsFrom { read: it.op, key: it.key };
-                Edge { before: other, after: reader, reason }
+                Edge::reads_from(other, reader, it.op, it.key)
             }
         };
         let it = self.versions.index.read(missed.read);
-        let visible = vec![visible];
-        let reason =
-            Reason::Overwritten { reader, read: it.op, key: it.key, visible, conflict: None };
-        Cycle { edges: vec![later, Edge { before: other, after: writer, reason }] }
+        let rule = Rule::Visible { read: it.op, key: it.key, path: vec![visible] };
+        Cycle { edges: vec![later, Edge::by(rule, other, writer)] }
     }
 
     fn case(&self, path: &[acyclic::PathEdge], case: &mut Case<'_>) -> Cycle {
@@ -282,7 +254,7 @@ impl Explainer<'_> {
                 known.clear();
                 let (before, after) = (self.model.txn(edge.from), self.model.txn(edge.to));
                 let reason = self.assumed(case, literal, after);
-                edges.push(Edge { before, after, reason });
+                edges.push(Edge::new(before, after, reason));
             } else {
                 known.push(self.premises.step(edge.from, edge.to));
             }
@@ -304,12 +276,10 @@ impl Explainer<'_> {
             }
             Variable::Origin(ChosenOrigin { read, key, writer }) => {
                 self.see(case, read, key, writer.unwrap_or(INITIAL));
-                match writer {
-                    Some(_) => Reason::ReadsFrom { read, key },
-                    None => {
-                        Reason::AntiDependency { read, key, because: Vec::new(), conflict: None }
-                    }
-                }
+                Reason::Rule(match writer {
+                    Some(_) => Rule::ReadsFrom { read, key },
+                    None => Rule::InitialRead { read, key },
+                })
             }
             Variable::Before { from, to } => {
                 let (from, to) = (self.model.txn(from), self.model.txn(to));
@@ -320,8 +290,8 @@ impl Explainer<'_> {
                     Some(&Later { read, key, writer, other }) => {
                         self.see(case, read, key, writer);
                         let reason = Reason::Assumed { key, first: writer, second: other };
-                        let because = vec![Edge { before: writer, after: other, reason }];
-                        Reason::AntiDependency { read, key, because, conflict: None }
+                        let path = vec![Edge::new(writer, other, reason)];
+                        Reason::Rule(Rule::AntiDependency { read, key, path })
                     }
                     None => Reason::Supposed { first: before, second: after },
                 }

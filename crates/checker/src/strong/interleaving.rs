@@ -54,7 +54,7 @@ const UNSEEN: u32 = u32::MAX;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Interleaved {
+pub(crate) enum Interleaved {
     /// This order explains every read.
     Order(Vec<TxnId>),
     /// There is none.

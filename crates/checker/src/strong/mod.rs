@@ -62,6 +62,7 @@ mod serial;
 mod seriation;
 mod solving;
 mod sources;
+mod strategies;
 mod timed;
 mod update_atomic;
 mod versions;
@@ -70,20 +71,23 @@ mod witness;
 pub(crate) use argument::argue;
 pub(crate) use conditions::unnamed_writers;
 pub use constraints::{Constraints, Pruned, constraints};
-pub use options::{Engine, Options, Saturate};
+pub(crate) use interleaving::Interleaved;
+pub use options::{Engine, Options};
+pub(crate) use repeated::{Refused, has_refused, refused_fit};
 pub use sources::Sources;
 
 use crate::level::Level;
 use crate::limits::{Limits, Stage};
-use crate::verdict::{Satisfied, Unknown, Verdict, Violated};
+use crate::strategy::StrategyName;
+use crate::unknown::Unknown;
+use crate::verdict::{Attempt, Verdict, Violated};
 use commits::Depth;
-use decision::{Decision, limit, open_pairs};
-use interleaving::Interleaved;
+use decision::{Decision, open_pairs};
 use isolde_certificate::ChosenOrigin;
-use isolde_history::{History, Index};
+use isolde_history::{History, Index, TxnId};
 use model::{Events, Model, Protected};
 use parallel::Parallel;
-use repeated::{Refused, has_refused, refused_fit, repeated_reads};
+use repeated::repeated_reads;
 use std::sync::Arc;
 use update_atomic::UpdateAtomic;
 use versions::Versions;
@@ -100,6 +104,11 @@ pub(crate) const COMMIT_LEVELS: [Level; 2] =
 /// Whether a level can only be decided with times.
 pub(crate) fn needs_times(level: Level) -> bool {
     Model::of(level).is_some_and(|model| !model.real_time.is_empty())
+}
+
+/// Whether a level does not tell begins and commits of a transaction apart.
+pub(crate) fn is_of_one_event(level: Level) -> bool {
+    Model::of(level).is_some_and(|model| model.events == Events::One)
 }
 
 /// Whether session order is part of a level.
@@ -141,7 +150,7 @@ pub(crate) fn parallel_refuted(
 /// next.
 #[derive(Default)]
 pub(crate) struct Shared<'a> {
-    versions: Option<(Asked, Arc<Versions<'a>>)>,
+    versions: Option<(VersionsOf, Arc<Versions<'a>>)>,
     /// Whether a serial order along the clients' times was looked for and not found.
     is_not_serial: bool,
     /// What came of putting sessions in one order, with real time and without.
@@ -149,7 +158,7 @@ pub(crate) struct Shared<'a> {
 }
 
 /// What [`Versions`] depend on beside the history.
-type Asked = (Protected, bool, Sources);
+type VersionsOf = (Protected, bool, Sources);
 
 impl<'a> Shared<'a> {
     fn versions(
@@ -179,9 +188,9 @@ impl<'a> Shared<'a> {
 impl Shared<'_> {
     /// What putting the sessions in one order says of a level of one event: an order, or that
     /// there is none. One that keeps real time is one for all of them, so that is looked for first.
-    fn interleaved(
+    pub(crate) fn interleaved(
         &mut self,
-        model: &Model,
+        level: Level,
         facts: (&History, &Index),
         options: Options,
         limits: &Limits<'_>,
@@ -189,6 +198,7 @@ impl Shared<'_> {
         if options.sources != Sources::ALL || facts.1.several().is_empty() {
             return None;
         }
+        let model = Model::of(level)?;
         let asked = [true, false].into_iter().filter(|timed| !timed || facts.0.has_times());
         for timed in asked {
             let known = &mut self.interleaved[usize::from(timed)];
@@ -215,87 +225,59 @@ impl Shared<'_> {
         }
         None
     }
+
+    /// A serial order along the clients' times, for all levels of one event.
+    pub(crate) fn replayed(
+        &mut self,
+        facts: (&History, &Index),
+        options: Options,
+        limits: &Limits<'_>,
+    ) -> Option<Vec<TxnId>> {
+        if self.is_not_serial {
+            return None;
+        }
+        let order = serial::order(facts, options, limits);
+        // With more time there may be one.
+        self.is_not_serial = order.is_none() && !limits.is_over();
+        order
+    }
 }
 
-/// Whether one order of all sessions was found that explains every read.
-pub(crate) fn is_interleaved(
-    facts: (&History, &Index),
-    shared: &mut Shared<'_>,
-    options: Options,
-    limits: &Limits<'_>,
-) -> bool {
-    let model = Model::of(Level::SessionSerializable).expect("a level of this family");
-    let found = shared.interleaved(model, facts, options, limits);
-    matches!(found, Some(Interleaved::Order(_)))
+/// What is asked about a level.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) level: Level,
+    pub(crate) refused: Refused,
+    /// Whether it is known that there is no order, so that a long search is not worth it.
+    pub(crate) is_brief: bool,
 }
 
-/// Of more possible origins it is not looked for why a level does not hold, once that is known.
-const EXPLAINED_ORIGINS_MAX: usize = 1 << 16;
-
-/// Decides a level, given that no read is wrong by itself at it.
+/// Decides a level of orders of events, given that no read is wrong by itself at it, and says
+/// which strategy did.
 pub(crate) fn decide<'a>(
-    level: Level,
+    asked: Asked,
     (history, index): (&'a History, &'a Index),
     shared: &mut Shared<'a>,
     options: Options,
     limits: &Limits<'_>,
-) -> Verdict {
-    if COMMIT_LEVELS.contains(&level) {
-        return decide_with_origins(level, (history, index), options, limits).0;
-    }
-    let model = Model::of(level).expect("a level of this family");
-    if !model.real_time.is_empty() && !history.has_times() {
-        return Verdict::Unknown(Unknown::Unsupported("the history has no times".into()));
-    }
-    if model.events == Events::One && !shared.is_not_serial {
-        if let Some(order) = serial::order((history, index), options, limits) {
-            return Verdict::Satisfied(Satisfied::Order(order));
-        }
-        // With more time there may be one.
-        shared.is_not_serial = !limits.is_over();
-    }
-    let mut is_nowhere = false;
-    if model.events == Events::One {
-        match shared.interleaved(model, (history, index), options, limits) {
-            Some(Interleaved::Order(order)) => return Verdict::Satisfied(Satisfied::Order(order)),
-            Some(Interleaved::Nowhere) => is_nowhere = true,
-            Some(Interleaved::Open) | None => {}
-        }
-    }
-    let origins: usize = index.several().iter().map(|several| several.candidates.len()).sum();
-    if is_nowhere && origins > EXPLAINED_ORIGINS_MAX {
-        return Verdict::Violated(Violated::by(Vec::new()));
-    }
+) -> (Attempt, Option<StrategyName>) {
+    let model = Model::of(asked.level).expect("a level of this family");
     (limits.observe)(Stage::Infer);
     let found = shared.versions((history, index), model, options.sources, limits);
     let Some(versions) = found else {
-        return limit(acyclic::Stop::Asked, limits);
+        return (Attempt::OutOfBudget(limits.reached()), None);
     };
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
-    let decided = |refused| match repeated_reads(model, &versions, refused) {
+    match repeated_reads(model, &versions, asked.refused) {
         Ok(repeated) => {
             let mut decision = Decision::new(model, &versions, &repeated, options, limits);
-            if is_nowhere {
+            if asked.is_brief {
                 decision = decision.briefly();
             }
-            decision.run()
+            let (verdict, by) = strategies::decide(&mut decision);
+            (Attempt::from(verdict), by)
         }
-        Err(reason) => Verdict::Unknown(Unknown::Unsupported(reason)),
-    };
-    if has_refused(history, index) {
-        let verdict = decided(Refused::LeftOut);
-        let is_settled = match &verdict {
-            Verdict::Satisfied(order) => refused_fit(history, index, order),
-            Verdict::Violated(_) => true,
-            Verdict::Unknown(_) => false,
-        };
-        if is_settled {
-            return verdict;
-        }
-    }
-    match decided(Refused::Tried) {
-        Verdict::Unknown(_) if is_nowhere => Verdict::Violated(Violated::by(Vec::new())),
-        verdict => verdict,
+        Err(obstacle) => (Attempt::Open(Unknown::Unsupported(obstacle)), None),
     }
 }

@@ -14,14 +14,13 @@ use super::decision::Decision;
 use super::model::Model;
 use super::repeated::Repeated;
 use super::versions::Versions;
-use crate::anomaly::Evidence;
-use crate::evidence::{Edge, Reason};
+use crate::evidence::EdgeKind;
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::verdict::{Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::Node;
-use isolde_history::TxnId;
+use isolde_history::{History, TxnId};
 
 /// Levels that are asked, and for how many orders.
 const ASKED: [(Level, usize); 2] = [(Level::SnapshotIsolation, 64), (Level::Serializable, 64)];
@@ -51,7 +50,7 @@ pub(super) fn order(
                 Verdict::Violated(violated) => violated,
                 _ => return None,
             };
-            if !blame_all(&violated, &mut left_out) {
+            if !blame_all(versions.history, &violated, &mut left_out) {
                 return None;
             }
         }
@@ -65,38 +64,15 @@ fn commits(events: &[Node]) -> Vec<TxnId> {
     commits.map(|event| event.txn()).collect()
 }
 
-/// Whether anyone is blamed who was not before.
-fn blame_all(violated: &Violated, left_out: &mut HashSet<TxnId>) -> bool {
+/// Whether anyone is blamed who was not before: those who read what was replaced.
+fn blame_all(history: &History, violated: &Violated, left_out: &mut HashSet<TxnId>) -> bool {
     let before = left_out.len();
-    for anomaly in &violated.anomalies {
-        match &anomaly.evidence {
-            Evidence::Cycle(cycle) => blame(&cycle.edges, left_out),
-            Evidence::Cases(cases) => {
-                cases.cycles.iter().for_each(|cycle| blame(&cycle.edges, left_out));
-            }
-            Evidence::Operations { .. } => {}
+    for edge in violated.anomalies.iter().flat_map(|anomaly| anomaly.evidence.all_edges()) {
+        if edge.kind() == EdgeKind::Rw {
+            left_out.insert(edge.before);
+        } else if edge.is_overwriting() {
+            left_out.extend(edge.read().map(|read| history.txn_of(read)));
         }
     }
     left_out.len() > before
-}
-
-/// Those who read what was replaced.
-fn blame(edges: &[Edge], blamed: &mut HashSet<TxnId>) {
-    for edge in edges {
-        match &edge.reason {
-            Reason::AntiDependency { because, .. } => {
-                blamed.insert(edge.before);
-                blame(because, blamed);
-            }
-            Reason::WritersApart { because, .. } => blame(because, blamed),
-            Reason::Overwritten { reader, visible, .. } => {
-                blamed.insert(*reader);
-                blame(visible, blamed);
-            }
-            Reason::Assumed { first, .. } if *first != edge.before => {
-                blamed.insert(edge.before);
-            }
-            _ => {}
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! What beside the history decides a strong level.
 
 use super::sources::Sources;
+use crate::strategy::Strategies;
 use isolde_history::Time;
 
 /// What beside the history decides a strong level.
@@ -10,8 +11,8 @@ pub struct Options {
     pub sources: Sources,
     /// How far clocks of clients may be apart, in nanoseconds.
     pub clock_drift: Time,
-    /// When to derive what follows from the known edges.
-    pub saturate: Saturate,
+    /// Strategies that are not tried. Verdicts stay the same, or become unknown.
+    pub without: Strategies,
     /// What decides what is left open.
     pub engine: Engine,
     /// Contradictions after which the search at a level of one order of commits is given
@@ -25,23 +26,11 @@ impl Default for Options {
         Options {
             sources: Sources::ALL,
             clock_drift: 0,
-            saturate: Saturate::WhenHard,
+            without: Strategies::NONE,
             engine: Engine::Own,
             conflicts_max: None,
         }
     }
-}
-
-/// When to derive what follows from the known edges. The verdict is the same; how long it
-/// takes and which violation is shown may differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saturate {
-    /// Once the solver has met many conflicts: most histories are decided sooner.
-    WhenHard,
-    /// Before the solver is asked anything.
-    First,
-    /// Not at all.
-    Never,
 }
 
 /// What decides what is left open.

@@ -14,19 +14,20 @@ use super::commits::{CommitLevel, Commits};
 use super::cycle::{Premises, Step};
 use super::decision::violated;
 use super::forced_orders::{self, OneMissed};
-use super::graph::{Rule, Why};
+use super::graph::{self, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input};
 use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
 use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge};
 use crate::level::Level;
 use crate::naming;
 use crate::verdict::Verdict;
 use acyclic::{Refined, Solver};
 use hashbrown::HashMap;
+use isolde_certificate::Rule;
 use isolde_history::{KeyId, ReadId, TxnId};
 use std::collections::VecDeque;
 
@@ -85,17 +86,15 @@ impl CommitLevel for Parallel {
         let versions = commits.versions;
         let edge = |from: ReadId, to: ReadId| {
             let it = versions.index.read(from);
-            let reason = Reason::AntiDependency {
-                read: it.op,
-                key: it.key,
-                because: Vec::new(),
-                conflict: None,
-            };
-            Edge { before: versions.reader(from), after: versions.reader(to), reason }
+            let rule = Rule::AntiDependency { read: it.op, key: it.key, path: Vec::new() };
+            Edge::by(rule, versions.reader(from), versions.reader(to))
         };
         let cycle = Cycle { edges: vec![edge(first, second), edge(second, first)] };
         let proof = commits.prover().of_parallel_divergence(first, second);
-        Some(violated(naming::of_event_cycle(versions.history, MODEL.level, cycle), Some(proof)))
+        Some(Verdict::Violated(violated(
+            naming::of_event_cycle(versions.history, MODEL.level, cycle),
+            Some(proof),
+        )))
     }
 
     fn must_see(_: &Commits<'_>, _: TxnId, _: TxnId) -> bool {
@@ -108,7 +107,7 @@ impl CommitLevel for Parallel {
         steps.extend_from_slice(path);
         let cycle = commits.explainer().cycle(&steps);
         let anomaly = naming::of_event_cycle(commits.versions.history, MODEL.level, cycle);
-        violated(anomaly, Some(commits.prover().of_cycle(&steps)))
+        Verdict::Violated(violated(anomaly, Some(commits.prover().of_cycle(&steps))))
     }
 
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
@@ -118,7 +117,7 @@ impl CommitLevel for Parallel {
         match cycle.iter().filter(is_derived).count() {
             0 => naming::of_event_cycle(history, MODEL.level, explainer.cycle(cycle)),
             1 => naming::of_event_cycle(history, MODEL.level, with_anti_dependency(commits, cycle)),
-            _ => anomaly::of_cycle(explainer.cycle(cycle), AnomalyKind::ReadSkew),
+            _ => anomaly::of_cycle(history, explainer.cycle(cycle), AnomalyKind::ReadSkew),
         }
     }
 
@@ -159,7 +158,7 @@ fn with_anti_dependency(commits: &Commits<'_>, cycle: &[Step]) -> Cycle {
     };
     let at = cycle.iter().position(|step| derived(step).is_some()).expect("one of them");
     let place = derived(&cycle[at]).expect("it was found");
-    let Rule::Visible { read, .. } = commits.graph.derived[place as usize].rule else {
+    let graph::Rule::Visible { read, .. } = commits.graph.derived[place as usize].rule else {
         return explainer.cycle(cycle);
     };
     let it = versions.index.read(read);
@@ -170,13 +169,12 @@ fn with_anti_dependency(commits: &Commits<'_>, cycle: &[Step]) -> Cycle {
         Why::ReadsFrom(other) => versions.index.read(other).key == it.key,
         _ => false,
     };
-    let because = match later[..] {
+    let path_of_versions = match later[..] {
         [only] if read_too(&only) => Vec::new(),
         _ => explainer.edges(&later, 1),
     };
-    let reason = Reason::AntiDependency { read: it.op, key: it.key, because, conflict: None };
-    let before = versions.reader(read);
-    let mut edges = vec![Edge { before, after: TxnId(cycle[at].from), reason }];
+    let rule = Rule::AntiDependency { read: it.op, key: it.key, path: path_of_versions };
+    let mut edges = vec![Edge::by(rule, versions.reader(read), TxnId(cycle[at].from))];
     edges.extend(explainer.edges(&path, 1));
     Cycle { edges }
 }

@@ -7,7 +7,8 @@
 
 use super::model::Model;
 use super::versions::Versions;
-use crate::verdict::{REPEATED_ELEMENT, Satisfied};
+use crate::unknown::Obstacle;
+use crate::verdict::Satisfied;
 use isolde_certificate::Node;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Origin, Outcome, ReadId, TxnId, Value};
 
@@ -16,7 +17,7 @@ const REFUSED_ORIGINS_MAX: usize = 1 << 22;
 
 /// What becomes of refused compare-and-sets that do not tell what they found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     LeftOut,
     Tried,
 }
@@ -42,11 +43,11 @@ pub(super) fn repeated_reads(
     model: &Model,
     versions: &Versions<'_>,
     refused: Refused,
-) -> Result<Vec<Repeated>, String> {
+) -> Result<Vec<Repeated>, Obstacle> {
     let (history, index) = (versions.history, versions.index);
     let mut refused_origins = 0;
     if index.has_repeated_elements() {
-        return Err(REPEATED_ELEMENT.into());
+        return Err(Obstacle::RepeatedElement);
     }
     let mut reads = Vec::with_capacity(index.several().len());
     for several in index.several() {
@@ -63,21 +64,15 @@ pub(super) fn repeated_reads(
             all_origins(versions, reader, read.op, read.key)
         };
         if history.op(read.op).kind == OpKind::ReadList {
-            return Err(REPEATED_ELEMENT.into());
+            return Err(Obstacle::RepeatedElement);
         }
         let optional = |writer: &&Option<TxnId>| writer.is_some_and(|txn| !index.is_counted(txn));
         if let Some(Some(writer)) = origins.iter().find(optional) {
-            return Err(format!(
-                "a value was written more than once, also by {}, whose outcome is unknown and \
-                 which nobody else observed",
-                history.readable_name(*writer)
-            ));
+            return Err(Obstacle::UnobservedWriter { txn: history.readable_name(*writer) });
         }
         refused_origins += if is_refused { origins.len() } else { 0 };
         if refused_origins > REFUSED_ORIGINS_MAX {
-            return Err("what refused compare-and-sets found was not recorded, and they may have \
-                        seen too many versions to try them all"
-                .into());
+            return Err(Obstacle::RefusedOrigins);
         }
         let (op, key) = (read.op, read.key);
         reads.push(Repeated { read: several.read, reader, op, key, protected, origins });
@@ -86,13 +81,13 @@ pub(super) fn repeated_reads(
 }
 
 /// Whether some refused compare-and-sets do not tell what they found.
-pub(super) fn has_refused(history: &History, index: &Index) -> bool {
+pub(crate) fn has_refused(history: &History, index: &Index) -> bool {
     let is_refused = |read| history.op(index.read(read).op).kind == OpKind::ReadOther;
     index.several().iter().any(|several| is_refused(several.read))
 }
 
 /// Whether in an order every refused compare-and-set finds something else than it expected.
-pub(super) fn refused_fit(history: &History, index: &Index, order: &Satisfied) -> bool {
+pub(crate) fn refused_fit(history: &History, index: &Index, order: &Satisfied) -> bool {
     let mut held: Vec<Value> = history.keys().map(|key| history.initial(key)).collect();
     let is_refused = |op: OpId| history.op(op).kind == OpKind::ReadOther;
     let fits = |held: &[Value], txn| {

@@ -13,16 +13,17 @@
 use super::commits::{CommitLevel, Commits};
 use super::cycle::Step;
 use super::decision::violated;
-use super::graph::{Derived, Rule, Why};
+use super::graph::{self, Derived, Why};
 use super::model::{Events, Model, Node, Protected, Writers};
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input, Missed, Visible};
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL};
 use crate::level::Level;
 use crate::verdict::Verdict;
 use acyclic::{Refined, Solver};
+use isolde_certificate::Rule;
 use isolde_history::{KeyId, Origin, ReadId, TxnId};
 
 static MODEL: Model = Model {
@@ -73,7 +74,7 @@ impl CommitLevel for UpdateAtomic {
                     if seen != NO_SLOT {
                         let slot = versions.slot(it.key, other).expect("it writes the key");
                         let (from, to) = (other.0, versions.writer(seen).0);
-                        let rule = Rule::Visible { read, other: slot };
+                        let rule = graph::Rule::Visible { read, other: slot };
                         commits.derive(Derived { from, to, rule });
                     }
                 }
@@ -89,29 +90,23 @@ impl CommitLevel for UpdateAtomic {
 
     fn missed_first(commits: &Commits<'_>, read: ReadId, path: &[Step]) -> Verdict {
         let it = commits.versions.index.read(read);
-        let (reader, other) = (commits.versions.reader(read), TxnId(path[0].from));
+        let other = TxnId(path[0].from);
         let visible = commits.explainer().edges(path, 0);
         let kind = kind(&visible);
-        let reason =
-            Reason::Overwritten { reader, read: it.op, key: it.key, visible, conflict: None };
-        let cycle = Cycle {
-            edges: vec![
-                Edge { before: INITIAL, after: other, reason: Reason::InitialFirst },
-                Edge { before: other, after: INITIAL, reason },
-            ],
-        };
+        let rule = Rule::Visible { read: it.op, key: it.key, path: visible };
+        let first = Edge::by(Rule::InitialFirst, INITIAL, other);
+        let cycle = Cycle { edges: vec![first, Edge::by(rule, other, INITIAL)] };
         let proof = commits.prover().of_missed_first(read, path);
-        violated(anomaly::of_cycle(cycle, kind), Some(proof))
+        let anomaly = anomaly::of_cycle(commits.versions.history, cycle, kind);
+        Verdict::Violated(violated(anomaly, Some(proof)))
     }
 
     fn anomaly(commits: &Commits<'_>, cycle: &[Step]) -> Anomaly {
         let cycle = commits.explainer().cycle(cycle);
-        let kinds = cycle.edges.iter().filter_map(|edge| match &edge.reason {
-            Reason::Overwritten { visible, .. } => Some(kind(visible)),
-            _ => None,
-        });
+        let overwriting = cycle.edges.iter().filter(|edge| edge.is_overwriting());
+        let kinds = overwriting.map(|edge| kind(edge.premises()));
         let kind = kinds.max().unwrap_or(AnomalyKind::FracturedRead);
-        anomaly::of_cycle(cycle, kind)
+        anomaly::of_cycle(commits.versions.history, cycle, kind)
     }
 
     fn contradicting(_: &Commits<'_>) -> Option<Self> {
@@ -130,7 +125,7 @@ impl CommitLevel for UpdateAtomic {
 /// What it is to miss a transaction that was visible this way.
 fn kind(visible: &[Edge]) -> AnomalyKind {
     match visible {
-        [Edge { reason: Reason::ReadsFrom { .. }, .. }] => AnomalyKind::FracturedRead,
+        [only] if only.kind() == EdgeKind::Wr => AnomalyKind::FracturedRead,
         _ => AnomalyKind::ReadSkew,
     }
 }

@@ -1,7 +1,7 @@
 //! Happens-before, walked so that what happens before a transaction comes first.
 
-use super::{Facts, Halt, session_edge};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use super::{Facts, Halt};
+use crate::evidence::{Cycle, Edge, EdgeKind, INITIAL};
 use isolde_history::{Origin, ReadId, SessionId, TxnId};
 
 /// Session order and reads-from of the counted transactions.
@@ -136,7 +136,7 @@ impl<'a> HappensBefore<'a> {
         for (place, &after) in waiting.iter().enumerate() {
             let before = waiting.get(place + 1).copied().unwrap_or(first);
             edges.push(if self.previous[after.index()] == before {
-                session_edge(before, after)
+                Edge::session(before, after)
             } else {
                 self.facts.reads_from(after, before).expect("it waits for this read")
             });
@@ -148,7 +148,7 @@ impl<'a> HappensBefore<'a> {
 
 /// Joins steps along one session, also across the ends of the cycle.
 fn merge_sessions(mut edges: Vec<Edge>) -> Vec<Edge> {
-    if let Some(turn) = edges.iter().position(|edge| edge.reason != Reason::Session) {
+    if let Some(turn) = edges.iter().position(|edge| edge.kind() != EdgeKind::Session) {
         edges.rotate_left(turn);
     }
     merge_chain(edges)
@@ -159,7 +159,7 @@ pub(super) fn merge_chain(chain: Vec<Edge>) -> Vec<Edge> {
     let mut merged: Vec<Edge> = Vec::with_capacity(chain.len());
     for edge in chain {
         match merged.last_mut() {
-            Some(last) if last.reason == Reason::Session && edge.reason == Reason::Session => {
+            Some(last) if [last.kind(), edge.kind()] == [EdgeKind::Session; 2] => {
                 last.after = edge.after;
             }
             _ => merged.push(edge),

@@ -30,13 +30,13 @@ mod walk;
 mod writes_follow_reads;
 
 use crate::anomaly::{self, Anomaly, AnomalyKind};
-use crate::evidence::{Cycle, Edge, INITIAL, Reason};
+use crate::evidence::{Cycle, Edge, INITIAL};
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::naming;
-use isolde_history::{
-    Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId, memory_size,
-};
+use crate::unknown::Limit;
+use isolde_certificate::Rule as Step;
+use isolde_history::{Candidates, History, Index, KeyMarks, Origin, ReadId, SessionId, TxnId};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ pub(crate) enum Halt {
     /// Known orders alone have a cycle.
     Cycle(Cycle),
     /// A limit was reached.
-    Limit(String),
+    Limit(Limit),
 }
 
 /// `before` must precede `after` because of `read`, a read from `after`.
@@ -104,7 +104,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
         let is_phantom = rule.broken == AnomalyKind::FracturedRead
             && naming::missed_by_condition(facts.history, &cycle);
         let broken = if is_phantom { AnomalyKind::Phantom } else { rule.broken };
-        Decision::Violated(anomaly::of_cycle(cycle, broken))
+        Decision::Violated(anomaly::of_cycle(facts.history, cycle, broken))
     };
     let forced = match (rule.forced)(facts) {
         Ok(forced) => forced,
@@ -113,8 +113,7 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
     };
     if let Some(&impossible) = forced.iter().find(|forced| forced.after == INITIAL) {
         let first = overwritten(rule, facts, impossible);
-        let second =
-            Edge { before: INITIAL, after: impossible.before, reason: Reason::InitialFirst };
+        let second = Edge::by(Step::InitialFirst, INITIAL, impossible.before);
         return found(Cycle { edges: vec![first, second] });
     }
     match order::commit_order(rule, facts, forced) {
@@ -127,22 +126,14 @@ pub(crate) fn decide(rule: &Rule, facts: &Facts<'_>) -> Decision {
 pub(crate) enum Decision {
     Satisfied(Vec<TxnId>),
     Violated(Anomaly),
-    Limit(String),
+    Limit(Limit),
 }
 
 fn overwritten(rule: &Rule, facts: &Facts<'_>, forced: Forced) -> Edge {
     let read = facts.index.read(forced.read);
-    Edge {
-        before: forced.before,
-        after: forced.after,
-        reason: Reason::Overwritten {
-            reader: facts.history.txn_of(read.op),
-            read: read.op,
-            key: read.key,
-            visible: (rule.visible)(facts, forced),
-            conflict: None,
-        },
-    }
+    let path = (rule.visible)(facts, forced);
+    let step = Step::Visible { read: read.op, key: read.key, path };
+    Edge::by(step, forced.before, forced.after)
 }
 
 /// For levels without a rule of their own.
@@ -169,14 +160,11 @@ impl<'a> Facts<'a> {
     /// Fails if the caller wants an end, or `bytes` more are too much memory.
     fn stop_if_asked(&self, bytes: usize) -> Result<(), Halt> {
         if self.limits.is_over() {
-            return Err(Halt::Limit(self.limits.reached().into()));
+            return Err(Halt::Limit(self.limits.reached()));
         }
         match self.limits.working_bytes_max {
-            Some(most) if bytes > most => {
-                let (needed, most) = (memory_size(bytes), memory_size(most));
-                Err(Halt::Limit(format!(
-                    "the memory limit was reached: {needed} of working memory, {most} left"
-                )))
+            Some(left) if bytes > left => {
+                Err(Halt::Limit(Limit::WorkingMemory { needed: bytes, left }))
             }
             _ => Ok(()),
         }
@@ -200,10 +188,10 @@ impl<'a> Facts<'a> {
 
     /// The first read of `reader` from `writer`, as an edge.
     fn reads_from(&self, reader: TxnId, writer: TxnId) -> Option<Edge> {
-        self.index.reads_of(reader).find(|read| read.origin == Origin::Txn(writer)).map(|read| {
-            let reason = Reason::ReadsFrom { read: read.op, key: read.key };
-            Edge { before: writer, after: reader, reason }
-        })
+        self.index
+            .reads_of(reader)
+            .find(|read| read.origin == Origin::Txn(writer))
+            .map(|read| Edge::reads_from(writer, reader, read.op, read.key))
     }
 
     /// Counted transactions of a session before `txn`, last first.
@@ -285,9 +273,4 @@ fn marks_of_keys<'m>(
         *mark = KeyMarks::of(key);
     }
     &marks[..keys.len()]
-}
-
-/// A step along a session.
-fn session_edge(before: TxnId, after: TxnId) -> Edge {
-    Edge { before, after, reason: Reason::Session }
 }

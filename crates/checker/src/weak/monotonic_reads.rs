@@ -11,7 +11,7 @@
 //! what a writer wrote, only the keys that the session reads matter: O(n·√n) steps.
 
 use super::asked_keys::AskedKeys;
-use super::{Facts, Forced, Halt, Rule, session_edge};
+use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
 use crate::evidence::Edge;
 use crate::level::Level;
@@ -81,7 +81,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
         .earlier_in_session(reader)
         .find_map(|earlier| {
             let read = facts.reads_from(earlier, forced.before)?;
-            Some(vec![read, session_edge(earlier, reader)])
+            Some(vec![read, Edge::session(earlier, reader)])
         })
         .unwrap_or_default()
 }

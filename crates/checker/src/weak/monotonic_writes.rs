@@ -6,7 +6,7 @@
 //! **Method.** Per reader and session, the last transaction it reads from; per key
 //! it reads, the last writer before that one in its session, by binary search.
 
-use super::{Facts, Forced, Halt, Rule, session_edge};
+use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
 use crate::evidence::Edge;
 use crate::level::Level;
@@ -72,7 +72,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
         .find(|entry| entry.0 == session)
         .and_then(|(_, source)| {
             let read = facts.reads_from(reader, source)?;
-            Some(vec![session_edge(forced.before, source), read])
+            Some(vec![Edge::session(forced.before, source), read])
         })
         .unwrap_or_default()
 }

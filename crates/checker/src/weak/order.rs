@@ -9,7 +9,7 @@
 use super::core::Core;
 use super::walk::Walk;
 use super::{Facts, Forced, Rule, overwritten};
-use crate::evidence::{Cycle, Edge, Reason};
+use crate::evidence::{Cycle, Edge};
 use isolde_history::{Origin, TxnId, VersionStep};
 
 /// An order of all counted transactions, or a cycle.
@@ -149,9 +149,9 @@ pub(super) enum Known {
 
 fn explain(rule: &Rule, facts: &Facts<'_>, before: TxnId, after: TxnId, known: Known) -> Edge {
     match known {
-        Known::Session => Edge { before, after, reason: Reason::Session },
+        Known::Session => Edge::session(before, after),
         Known::ReadsFrom => facts.reads_from(after, before).expect("this read gave the order"),
-        Known::Version(step) => Edge { before, after, reason: Reason::Version(step) },
+        Known::Version(step) => Edge::version(&step),
         Known::Forced(forced) => overwritten(rule, facts, forced),
     }
 }

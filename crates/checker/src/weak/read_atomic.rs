@@ -9,7 +9,7 @@
 //! for a large one it merely reads from. [`AWDIT`, §3.2]
 
 use super::session_state::LastWriters;
-use super::{Facts, Forced, Halt, Rule, read_your_writes, session_edge};
+use super::{Facts, Forced, Halt, Rule, read_your_writes};
 use crate::anomaly::AnomalyKind;
 use crate::evidence::Edge;
 use crate::level::Level;
@@ -133,5 +133,5 @@ fn force(other: TxnId, (_, after, read): (KeyId, TxnId, ReadId), forced: &mut Ve
 fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
     let reader = facts.reader(forced);
     let direct = facts.reads_from(reader, forced.before);
-    vec![direct.unwrap_or_else(|| session_edge(forced.before, reader))]
+    vec![direct.unwrap_or_else(|| Edge::session(forced.before, reader))]
 }

@@ -13,7 +13,7 @@
 
 use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
-use crate::evidence::{Edge, Reason};
+use crate::evidence::Edge;
 use crate::level::Level;
 use hashbrown::HashMap;
 use isolde_history::{Candidates, KeyId, KeyMarks, Origin, ReadId, TxnId};
@@ -147,11 +147,7 @@ pub(super) fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
         .map(|read| facts.index.read(ReadId(read)))
         .filter(|read| read.op != facts.index.read(forced.read).op)
         .find(|read| read.origin == Origin::Txn(forced.before))
-        .map(|read| Edge {
-            before: forced.before,
-            after: reader,
-            reason: Reason::ReadsFrom { read: read.op, key: read.key },
-        })
+        .map(|read| Edge::reads_from(forced.before, reader, read.op, read.key))
         .into_iter()
         .collect()
 }

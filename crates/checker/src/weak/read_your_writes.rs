@@ -7,7 +7,7 @@
 //! precede it by session order. Linear.
 
 use super::session_state::LastWriters;
-use super::{Facts, Forced, Halt, Rule, session_edge};
+use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
 use crate::evidence::Edge;
 use crate::level::Level;
@@ -54,5 +54,5 @@ pub(super) fn of_reader(
 }
 
 fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
-    vec![session_edge(forced.before, facts.reader(forced))]
+    vec![Edge::session(forced.before, facts.reader(forced))]
 }

@@ -17,7 +17,7 @@ use super::asked_keys::AskedKeys;
 use super::happens_before::HappensBefore;
 use super::monotonic_writes::latest_sources;
 use super::reach::Reach;
-use super::{Facts, Forced, Halt, Rule, session_edge};
+use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
 use crate::evidence::{Edge, INITIAL};
 use crate::level::Level;
@@ -212,7 +212,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
             facts.earlier_in_session(source).find_map(|earlier| {
                 let first = facts.reads_from(earlier, forced.before)?;
                 let last = facts.reads_from(reader, source)?;
-                Some(vec![first, session_edge(earlier, source), last])
+                Some(vec![first, Edge::session(earlier, source), last])
             })
         })
         .unwrap_or_default()

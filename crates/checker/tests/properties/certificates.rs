@@ -3,14 +3,14 @@
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use crate::{derivations, witnesses};
 use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Options, Saturate, decided_levels};
+use isolde::{Check, Level, Limits, Options, Strategies, StrategyName, decided_levels};
 use isolde_certificate::{Certificate, Claim, Fingerprint, Proof, Verifier, read, verify, write};
 use isolde_history::{History, Index, Source};
 
 /// The certificate of all decided levels, written and read again, and levels left out.
-fn certified(history: &History, saturate: Saturate) -> (Certificate, Vec<(Level, String)>) {
+fn certified(history: &History, without: Strategies) -> (Certificate, Vec<(Level, String)>) {
     let index = Index::new(history);
-    let options = Options { saturate, ..Options::default() };
+    let options = Options { without, ..Options::default() };
     let mut check = Check::new(history, &index, &Limits::NONE).with_options(options);
     let certified = check.certify(&decided_levels());
     let mut text = Vec::new();
@@ -21,9 +21,9 @@ fn certified(history: &History, saturate: Saturate) -> (Certificate, Vec<(Level,
 }
 
 /// Fails unless every claim is accepted; how many levels are claimed and left out.
-fn certify(text: &str, saturate: Saturate) -> (usize, usize) {
+fn certify(text: &str, without: Strategies) -> (usize, usize) {
     let history = history(text);
-    let (certificate, left_out) = certified(&history, saturate);
+    let (certificate, left_out) = certified(&history, without);
     let results = verify(&certificate, &history).expect("the same history");
     let mut claimed = 0;
     for (claim, result) in certificate.claims.iter().zip(results) {
@@ -40,22 +40,23 @@ fn certify(text: &str, saturate: Saturate) -> (usize, usize) {
 
 /// Small histories never need saturation; every second one gets it, since proofs then
 /// have derived steps.
-fn other_than(saturate: Saturate) -> Saturate {
-    if saturate == Saturate::First { Saturate::WhenHard } else { Saturate::First }
+fn other_than(without: Strategies) -> Strategies {
+    let searched = Strategies::NONE.and(StrategyName::Search);
+    if without == searched { Strategies::NONE } else { searched }
 }
 
 #[test]
 fn verdicts_on_small_histories_are_certified() {
     let size = Size { txns_max: 3, ops_max: 2, keys_max: 2 };
     let (mut claimed, mut number) = (0, 0);
-    let mut saturate = Saturate::WhenHard;
+    let mut without = Strategies::NONE;
     every_history(size, &mut |text| {
         number += 1;
         if number % 5 != 0 {
             return;
         }
-        saturate = other_than(saturate);
-        let (here, left_out) = certify(text, saturate);
+        without = other_than(without);
+        let (here, left_out) = certify(text, without);
         assert_eq!(left_out, 0, "{text}");
         claimed += here;
     });
@@ -68,11 +69,11 @@ fn verdicts_on_small_histories_are_certified() {
 #[test]
 fn verdicts_on_random_histories_are_certified() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
-    let mut saturate = Saturate::WhenHard;
+    let mut without = Strategies::NONE;
     let (count, mut incomplete) = (random_histories(3_000), Vec::new());
     each_seed(0..count, |seed| {
-        saturate = other_than(saturate);
-        let (_, left_out) = certify(&random_history(seed, size), saturate);
+        without = other_than(without);
+        let (_, left_out) = certify(&random_history(seed, size), without);
         incomplete.extend((left_out > 0).then_some(seed));
     });
     assert!(incomplete.is_empty(), "seeds {incomplete:?}");
@@ -85,7 +86,7 @@ fn verdicts_on_random_histories_are_certified() {
 fn violations_are_certified_where_values_repeat() {
     let size = Size { txns_max: 6, ops_max: 4, keys_max: 3 };
     for seed in [1542, 4679, 8390, 8399, 11026, 13456, 15412, 20269] {
-        let (_, left_out) = certify(&random_history(seed, size), Saturate::WhenHard);
+        let (_, left_out) = certify(&random_history(seed, size), Strategies::NONE);
         assert_eq!(left_out, 0, "seed {seed}");
     }
 }
@@ -97,7 +98,7 @@ fn guarantees_are_certified_where_outcomes_and_elements_are_open() {
     // Nor did they tell what the readers of unknown outcome that are in them saw: of 100,000
     // histories, the last three.
     for seed in [1497, 2516, 4123, 18605, 26968, 54448, 82868] {
-        let (_, left_out) = certify(&random_history(seed, size), Saturate::WhenHard);
+        let (_, left_out) = certify(&random_history(seed, size), Strategies::NONE);
         assert_eq!(left_out, 0, "seed {seed}");
     }
 }
@@ -114,7 +115,7 @@ fn what_only_trying_all_orders_shows_is_certified() {
         "A: p(sum value 1..2 -> 1)\nA: w(x,1)\nB: r(y,nil)\nC @14..19: w(x,0)",
     ];
     for text in texts {
-        let (_, left_out) = certify(text, Saturate::WhenHard);
+        let (_, left_out) = certify(text, Strategies::NONE);
         assert_eq!(left_out, 0, "{text}");
     }
 }
@@ -126,7 +127,7 @@ fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
         let text = random_history(seed, size);
         let history = history(&text);
         let verifier = Verifier::new(&history);
-        let (certificate, _) = certified(&history, Saturate::WhenHard);
+        let (certificate, _) = certified(&history, Strategies::NONE);
         for claim in &certificate.claims {
             let satisfied = matches!(claim.proof, Proof::Witness(_));
             for level in Level::ALL {
@@ -149,7 +150,7 @@ fn no_proof_is_accepted_for_a_level_with_the_opposite_verdict() {
 
 /// A proof for every level that has one, of every kind.
 fn everything(history: &History) -> Certificate {
-    let mut claims = certified(history, Saturate::WhenHard).0.claims;
+    let mut claims = certified(history, Strategies::NONE).0.claims;
     let is_claimed = |claims: &[Claim], level: Level| {
         claims.iter().any(|claim| claim.levels.iter().any(|name| name == level.name()))
     };

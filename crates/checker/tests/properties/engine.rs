@@ -3,10 +3,10 @@
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use isolde::reference::{self, Reference};
 use isolde::{
-    Check, Edge, Evidence, INITIAL, Level, Limits, Options, Reason, Satisfied, Saturate, Verdict,
-    decided_levels,
+    Check, Edge, Evidence, INITIAL, Level, Limits, Options, Satisfied, Strategies, StrategyName,
+    Verdict, decided_levels,
 };
-use isolde_history::{History, Index, OpKind, Outcome, Time};
+use isolde_history::{History, Index, OpKind, Outcome, Time, TxnId};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -21,7 +21,8 @@ impl Compared {
     /// saturation first: histories as small as these never need it otherwise.
     fn compare(&mut self, text: &str, clock_drift: Time) {
         let usual = Options { clock_drift, ..Options::default() };
-        let saturating = Options { saturate: Saturate::First, ..usual };
+        let without = Strategies::NONE.and(StrategyName::Search);
+        let saturating = Options { without, ..usual };
         let history = history(text);
         let index = Index::new(&history);
         let mut check = Check::new(&history, &index, &Limits::NONE).with_options(usual);
@@ -82,7 +83,7 @@ fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
             for anomaly in &violated.anomalies {
                 let Evidence::Cycle(cycle) = &anomaly.evidence else { continue };
                 let first = cycle.edges[0].before;
-                assert_eq!(chain(text, first, &cycle.edges), first, "{text}");
+                assert_eq!(chain((text, history), first, &cycle.edges), first, "{text}");
             }
         }
         _ => {}
@@ -90,23 +91,21 @@ fn consistent(text: &str, history: &History, index: &Index, verdict: &Verdict) {
 }
 
 /// Follows steps from `start` to where they end.
-fn chain(text: &str, start: isolde_history::TxnId, edges: &[Edge]) -> isolde_history::TxnId {
+fn chain((text, history): (&str, &History), start: TxnId, edges: &[Edge]) -> TxnId {
     let mut at = start;
     for edge in edges {
         assert_eq!(edge.before, at, "{text}");
         at = edge.after;
-        match &edge.reason {
-            Reason::Overwritten { reader, visible, .. } if !visible.is_empty() => {
-                assert_ne!(edge.before, INITIAL, "{text}");
-                assert_eq!(chain(text, edge.before, visible), *reader, "{text}");
-            }
-            Reason::AntiDependency { because, .. } if !because.is_empty() => {
-                assert_eq!(chain(text, because[0].before, because), edge.after, "{text}");
-            }
-            Reason::WritersApart { because, .. } if !because.is_empty() => {
-                assert_eq!(chain(text, edge.before, because), edge.after, "{text}");
-            }
-            _ => {}
+        let premises = edge.premises();
+        let Some(first) = premises.first() else { continue };
+        if edge.is_overwriting() {
+            let reader = edge.read().map(|read| history.txn_of(read));
+            assert_ne!(edge.before, INITIAL, "{text}");
+            assert_eq!(Some(chain((text, history), edge.before, premises)), reader, "{text}");
+        } else {
+            // An anti-dependency follows from an order of versions, and not from its reader.
+            let start = if edge.pair().is_some() { edge.before } else { first.before };
+            assert_eq!(chain((text, history), start, premises), edge.after, "{text}");
         }
     }
     at

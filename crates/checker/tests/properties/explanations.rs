@@ -2,12 +2,10 @@
 
 use super::conditions::random_conditions;
 use super::support::{Size, history, random_histories, random_history};
-use isolde::{
-    Anomaly, Check, Edge, Evidence, Explanation, Level, Limits, Options, Reason, Verdict,
-};
+use isolde::{Check, Edge, Evidence, Explanation, Level, Limits, Options, Verdict};
 use isolde::{applicable_levels, explain, shrink};
 use isolde_history::format::{parse_text, to_text};
-use isolde_history::{History, Index, OpId, Part, Selection};
+use isolde_history::{History, Index, Part, Selection};
 use std::path::Path;
 
 fn is_violated(history: &History, level: Level) -> bool {
@@ -53,38 +51,6 @@ fn smaller(history: &History, index: &Index, whole: &Selection) -> Vec<(String, 
     all
 }
 
-/// All edges of an anomaly, with those that they follow from.
-fn edges(anomaly: &Anomaly) -> Vec<&Edge> {
-    let mut all: Vec<&Edge> = match &anomaly.evidence {
-        Evidence::Operations { .. } => Vec::new(),
-        Evidence::Cycle(cycle) => cycle.edges.iter().collect(),
-        Evidence::Cases(cases) => cases.cycles.iter().flat_map(|cycle| &cycle.edges).collect(),
-    };
-    let mut next = 0;
-    while next < all.len() {
-        match &all[next].reason {
-            Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => {
-                all.extend(because);
-            }
-            Reason::Overwritten { visible, .. } => all.extend(visible),
-            _ => {}
-        }
-        next += 1;
-    }
-    all
-}
-
-/// The read that an edge names, if it names one.
-fn read_of(edge: &Edge) -> Option<OpId> {
-    match edge.reason {
-        Reason::ReadsFrom { read, .. }
-        | Reason::AntiDependency { read, .. }
-        | Reason::FirstVersion { read, .. }
-        | Reason::Overwritten { read, .. } => Some(read),
-        _ => None,
-    }
-}
-
 /// Holds the explanation of one level to what explanations promise.
 fn hold(text: &str, whole: &History, index: &Index, level: Level, it: &Explanation) {
     let said = || format!("{level}, shown at {}: {:?}\n{text}", it.shown_at, it.anomaly);
@@ -103,10 +69,8 @@ fn hold(text: &str, whole: &History, index: &Index, level: Level, it: &Explanati
         assert!(!is_violated(&part_less.history, it.shown_at), "{what} is not needed: {}", said());
     }
     // Every edge stands on a read that was kept, and so goes with it.
-    for edge in edges(&it.anomaly) {
-        if let Some(read) = read_of(edge) {
-            assert!(it.rests_on.has(read), "{read:?} is not kept: {}", said());
-        }
+    for read in it.anomaly.evidence.all_edges().into_iter().filter_map(Edge::read) {
+        assert!(it.rests_on.has(read), "{read:?} is not kept: {}", said());
     }
     assert!(it.rules_out.contains(&it.shown_at), "{}", said());
     assert!(it.shown_at == level || level.weaker_than().contains(&it.shown_at), "{}", said());

@@ -16,5 +16,6 @@ mod relations;
 mod rounds;
 mod searches;
 mod sources;
+mod strategies;
 mod support;
 mod witnesses;

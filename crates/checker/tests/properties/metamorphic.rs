@@ -3,7 +3,8 @@
 
 use crate::support::{Random, history};
 use isolde::{
-    Check, IMPLICATIONS, Level, Limits, Options, Saturate, Verdict, applicable_levels, check,
+    Check, IMPLICATIONS, Level, Limits, Options, Strategies, StrategyName, Verdict,
+    applicable_levels, check,
 };
 use isolde_certificate::verify;
 use isolde_harness::{
@@ -57,9 +58,9 @@ fn verdicts(history: &History, levels: &[Level]) -> BTreeMap<Level, &'static str
     verdicts.into_iter().map(|(level, verdict)| (level, verdict.name())).collect()
 }
 
-fn decide(history: &History, level: Level, saturate: Saturate) -> Verdict {
+fn decide(history: &History, level: Level, without: Strategies) -> Verdict {
     let index = Index::new(history);
-    let options = Options { saturate, ..Options::default() };
+    let options = Options { without, ..Options::default() };
     Check::new(history, &index, &Limits::NONE).with_options(options).decide(level)
 }
 
@@ -73,7 +74,7 @@ fn what_satisfies_a_level_satisfies_the_weaker_ones() {
     for (name, history) in medium() {
         let alone: BTreeMap<Level, &str> = applicable_levels(&history)
             .into_iter()
-            .map(|level| (level, decide(&history, level, Saturate::WhenHard).name()))
+            .map(|level| (level, decide(&history, level, Strategies::NONE).name()))
             .collect();
         for row in IMPLICATIONS {
             let both = (alone.get(&row.stronger), alone.get(&row.weaker));
@@ -89,11 +90,12 @@ fn when_saturation_runs_does_not_change_a_verdict() {
     for (name, history) in medium() {
         for level in applicable_levels(&history).into_iter().filter(|level| *level > Level::Causal)
         {
-            let usual = decide(&history, level, Saturate::WhenHard).name();
+            let usual = decide(&history, level, Strategies::NONE).name();
             assert_ne!(usual, "unknown", "{name}: {level}");
-            for saturate in [Saturate::First, Saturate::Never] {
-                let found = decide(&history, level, saturate).name();
-                assert_eq!(found, usual, "{name}: {level}, saturating {saturate:?}");
+            for name_off in [StrategyName::Search, StrategyName::Saturation] {
+                let without = Strategies::NONE.and(name_off);
+                let found = decide(&history, level, without).name();
+                assert_eq!(found, usual, "{name}: {level} without {name_off}");
             }
         }
     }
@@ -103,15 +105,15 @@ fn when_saturation_runs_does_not_change_a_verdict() {
 fn every_verdict_is_certified_whenever_saturation_runs() {
     for (name, history) in medium() {
         let index = Index::new(&history);
-        for saturate in [Saturate::First, Saturate::WhenHard] {
-            let options = Options { saturate, ..Options::default() };
+        for without in [Strategies::NONE.and(StrategyName::Search), Strategies::NONE] {
+            let options = Options { without, ..Options::default() };
             let mut check = Check::new(&history, &index, &Limits::NONE).with_options(options);
             let certified = check.certify(&applicable_levels(&history));
             assert_eq!(certified.left_out, [], "{name}");
             let results = verify(&certified.certificate, &history).expect("the same history");
             for (claim, result) in certified.certificate.claims.iter().zip(results) {
                 let levels = claim.levels.join(", ");
-                assert!(result.is_ok(), "{name}: {levels}, saturating {saturate:?}: {result:?}");
+                assert!(result.is_ok(), "{name}: {levels}, without {without:?}: {result:?}");
             }
         }
     }
@@ -212,7 +214,7 @@ fn a_store_gives_the_level_that_was_chosen() {
                 continue;
             }
             let history = generate(&parameters).expect("valid parameters");
-            let verdict = decide(&history, given, Saturate::WhenHard);
+            let verdict = decide(&history, given, Strategies::NONE);
             assert_eq!(verdict.name(), "satisfied", "{kind:?} at {given}");
         }
     }
@@ -231,7 +233,7 @@ fn a_fault_is_found_at_exactly_the_levels_that_forbid_it() {
                     expected = "violated";
                 }
                 let level = Level::parse(isolation.name()).expect("a level");
-                let found = decide(&history, level, Saturate::WhenHard);
+                let found = decide(&history, level, Strategies::NONE);
                 assert_eq!(found.name(), expected, "{} among {kind:?} at {level}", row.name);
             }
         }

@@ -1,7 +1,7 @@
 //! A history of parts that share neither keys nor sessions is what its parts are.
 
 use crate::support::{Random, history};
-use isolde::{Check, Level, Limits, Options, Saturate, Stage};
+use isolde::{Check, Level, Limits, Options, Stage, Strategies, StrategyName};
 use isolde_certificate::verify;
 use isolde_history::Index;
 use std::fmt::Write;
@@ -48,7 +48,8 @@ fn parts_that_share_nothing_are_decided_as_if_they_were_alone() {
         }
     };
     let limits = Limits { observe: &observe, ..Limits::NONE };
-    let options = Options { saturate: Saturate::First, ..Options::default() };
+    let without = Strategies::NONE.and(StrategyName::Search);
+    let options = Options { without, ..Options::default() };
     let (mut satisfied, mut violated) = (0, 0);
     for _ in 0..400 {
         let parts: Vec<String> =

@@ -17,7 +17,7 @@ use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output::{self, OutputFormat};
 use crate::subject::{HISTORY_FILE, Opening};
-use crate::{check, clean, input, limits, report, say, workload};
+use crate::{address, check, clean, input, limits, report, say, suggestion, workload};
 use clap::ValueEnum;
 use isolde::Level;
 use isolde_drivers::{DEFAULT_TARGET, PASSWORD_VARIABLE, TARGETS};
@@ -121,7 +121,7 @@ fn after_help() -> String {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
     let target = arguments.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
+    let address = address::of(target).map_err(|message| usage(&message))?;
     let preset = arguments.workload.preset_or(DEFAULT_PRESET);
     let parameters = arguments.workload.applied_to(preset.parameters);
     // Before anything is opened, because it is the user's own doing.
@@ -212,11 +212,8 @@ pub(crate) fn claim(database: &dyn Database, isolation: Option<&str>) -> Result<
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> =
             database.claims().iter().map(|claim| claim.isolation.as_str()).collect();
-        format!(
-            "expected an isolation setting of {} ({}), found `{wanted}`",
-            database.name(),
-            names.join(", ")
-        )
+        let what = format!("an isolation setting of {}", database.name());
+        suggestion::expected(&what, &wanted, &names)
     })
 }
 

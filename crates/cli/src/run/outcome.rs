@@ -8,11 +8,10 @@ use super::strongest;
 use super::{Arguments, Run};
 use crate::exit::{Failure, Status};
 use crate::job::Job;
-use crate::limits::Reached;
 use crate::output::OutputFormat;
 use crate::so_far::SoFar;
 use crate::{deciding, input, limits};
-use isolde::{Check, Level, Options, Verdict, applicable_levels};
+use isolde::{Check, Level, Limit, Options, Verdict, applicable_levels};
 use isolde_harness::{
     Application, Bug, Claim, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
 };
@@ -141,10 +140,6 @@ const CHECK_TIME: Duration = Duration::from_mins(1);
 /// for is known by then, and the rest must not make the answer wait.
 const BESIDE_TIME: Duration = Duration::from_secs(5);
 
-/// Why such a level is open.
-const BESIDE_REASON: &str = "it is not asked for, and got no more than five seconds beside the \
-                             time of the levels that are";
-
 impl Run<'_> {
     /// Checks what was recorded, within the limits, or until a signal.
     fn judged(
@@ -257,7 +252,7 @@ impl Judged {
     }
 
     /// What is known when a limit is reached, whatever the check is at.
-    fn so_far(question: &Question, so_far: &SoFar, reached: Reached) -> Judged {
+    fn so_far(question: &Question, so_far: &SoFar, reached: Limit) -> Judged {
         let name = question.path.display().to_string();
         let levels = so_far.levels().unwrap_or(&question.levels);
         let of = |levels: &[Level]| {
@@ -316,7 +311,7 @@ impl Question {
             });
         job.clock.name_signal(&mut all);
         for (_, verdict, _) in all.iter_mut().filter(|_| is_sooner) {
-            limits::name_limit(verdict, BESIDE_REASON);
+            limits::name_limit(verdict, Limit::Unasked);
         }
         (gate, all)
     }

@@ -43,12 +43,12 @@ pub(crate) fn to_text(strongest: &[&str], undecided: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde::{Satisfied, Unknown, Violated};
+    use isolde::{Limit, Satisfied, Unknown, Violated};
 
     #[test]
     fn what_is_implied_by_a_verdict_is_decided() {
         let levels = [Level::AdyaReadCommitted, Level::SnapshotIsolation, Level::Serializable];
-        let unknown = || Verdict::Unknown(Unknown::Limit("the time limit was reached".into()));
+        let unknown = || Verdict::Unknown(Unknown::Limit(Limit::Time));
         let at = |level, verdict| vec![(level, verdict, 0.0)];
         let satisfied = Verdict::Satisfied(Satisfied::Definition);
         let holds = at(Level::SnapshotIsolation, satisfied);

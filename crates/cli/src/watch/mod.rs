@@ -46,7 +46,7 @@ use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::{self, faults};
 use crate::subject::RUN_FILE;
-use crate::{limits, say, workload};
+use crate::{address, limits, say, suggestion, workload};
 use hub::Hub;
 use isolde::Level;
 use isolde::online::{
@@ -170,7 +170,7 @@ fn parse_complete(name: &str) -> Result<Level, String> {
     let known = Level::parse(name).filter(|level| levels.contains(level));
     known.ok_or_else(|| {
         let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
-        format!("expected one of {}, found `{name}`", names.join(", "))
+        suggestion::expected("a level that can be verified completely", name, &names)
     })
 }
 
@@ -376,7 +376,7 @@ impl Watch<'_> {
     /// Drives a database and watches it.
     fn target(&self, target: &str) -> Result<Status, Failure> {
         let arguments = self.arguments;
-        let address = isolde_drivers::address(target).map_err(|message| usage(&message))?;
+        let address = address::of(target).map_err(|message| usage(&message))?;
         let preset = arguments.workload.preset_or(DEFAULT_PRESET);
         let parameters = arguments.workload.applied_to(preset.parameters);
         let workload = Workload::new(parameters, arguments.rotate)
@@ -502,7 +502,7 @@ impl Watch<'_> {
         }
         let recorded = |path: &PathBuf| {
             let Driven { target, isolation } = beside::driven(path)?;
-            let address = isolde_drivers::address(&target).ok()?;
+            let address = address::of(&target).ok()?;
             Some((path.with_file_name(RUN_FILE), address.scheme, isolation))
         };
         // A history is watched alone.

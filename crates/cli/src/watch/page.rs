@@ -4,16 +4,12 @@ use super::status::Status;
 use super::threads;
 use crate::exit::Failure;
 use crate::http::{self, Answer};
+use isolde_report::live_page::{PAGE, SCRIPT, STYLE};
 use std::collections::HashMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-const PAGE: &str = include_str!("../../../../web/watch.html");
-const SCRIPT: &str = include_str!("../../../../web/watch.js");
-const STYLE: &str =
-    concat!(include_str!("../../../../web/runs.css"), include_str!("../../../../web/watch.css"));
 
 /// Requests that are answered at the same time; more are turned away.
 const AT_ONCE_MAX: usize = 8;

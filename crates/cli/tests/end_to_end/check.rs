@@ -322,9 +322,10 @@ fn an_initial_value_can_be_given() {
 fn an_unknown_level_is_bad_usage_and_the_levels_are_listed() {
     let run = folder().isolde("check good.hist --level perfect");
     assert_eq!((run.status, &*run.stdout), (3, ""));
-    let message = "error: invalid value 'perfect' for '--level <LEVEL>': expected a level, found \
-                   `perfect`; levels are read-uncommitted, ";
+    let message = "error: invalid value 'perfect' for '--level <LEVEL>': expected a level \
+                   (read-uncommitted, ";
     assert!(run.stderr.starts_with(message), "{}", run.stderr);
+    assert!(run.stderr.contains("), found `perfect`\n"), "{}", run.stderr);
 }
 
 #[test]

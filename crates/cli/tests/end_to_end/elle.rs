@@ -34,7 +34,7 @@ fn folder() -> Folder {
 fn snapshot_isolation_is_refused_for_what_it_forbids() {
     let history = "init *=0\nA: r(x,0) w(y,1) w(z,1)\nB: r(y,0) w(x,2) w(z,2)\n";
     let folder = Folder::with(&[("h.txt", history)]);
-    let run = folder.isolde("elle -m rw-register -c snapshot-isolation -v h.txt");
+    let run = folder.isolde("elle -m rw-register -c snapshot-isolation --output json h.txt");
     let answer: Value = serde_json::from_str(&run.stdout).expect("an answer");
     assert_eq!(answer["anomaly-types"], json!(["G-single-item"]));
 }
@@ -93,8 +93,17 @@ fn options_about_plots_are_taken_and_ignored() {
 }
 
 #[test]
-fn verbose_prints_a_map_like_elles() {
-    let run = folder().isolde("elle -m list-append -v lists.json");
+fn verbose_prints_the_map_that_elle_returns() {
+    let expected = "{:anomalies {:incompatible-order [\"T2 read x = [1 2] (lists.json:4)\\n\
+                    T3 read x = [2 1] (lists.json:5)\\nneither is a prefix of the other\"]}, \
+                    :anomaly-types [:incompatible-order], :not #{:strict-serializable}, \
+                    :valid? false}\n";
+    assert_eq!(folder().isolde("elle -m list-append -v lists.json"), printed(1, expected));
+}
+
+#[test]
+fn the_same_map_is_printed_as_json() {
+    let run = folder().isolde("elle -m list-append --output json lists.json");
     let map: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let told = "T2 read x = [1 2] (lists.json:4)\nT3 read x = [2 1] (lists.json:5)\n\
                 neither is a prefix of the other";
@@ -121,7 +130,7 @@ fn explanations_go_to_a_directory() {
 fn explanations_are_those_of_check() {
     let history = "S: a(x,1)\nS: r(x,[]) a(y,1)\nT: r(x,[1]) r(y,[])\n";
     let folder = Folder::with(&[("h.txt", history)]);
-    let run = folder.isolde("elle -m list-append -v -d out h.txt");
+    let run = folder.isolde("elle -m list-append --output json -d out h.txt");
     let answer: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let told = answer["anomalies"]["G-single-item-process"][0].as_str().expect("an explanation");
     let check = folder.isolde("check h.txt").stdout;
@@ -194,7 +203,8 @@ fn lost_updates_of_unwritten_values_and_contradicting_lists_are_answered_as_by_e
     }
     assert_eq!(answer("list-append", "read-uncommitted", "internal.edn"), (1, "false".into()));
     let map: Value = {
-        let run = folder.isolde("elle -m list-append -c read-uncommitted -v internal.edn");
+        let run =
+            folder.isolde("elle -m list-append -c read-uncommitted --output json internal.edn");
         serde_json::from_str(&run.stdout).expect("JSON")
     };
     assert_eq!(map["anomaly-types"], json!(["G0"]));
@@ -213,8 +223,15 @@ fn models_of_other_histories_and_names_nobody_knows_are_refused() {
     assert_eq!(
         refusal("-m register"),
         refused(
+            "isolde: expected a model, found `register`; did you mean `rw-register` or \
+             `cas-register`?\n"
+        )
+    );
+    assert_eq!(
+        refusal("-m queue"),
+        refused(
             "isolde: expected a model (rw-register, list-append, cas-register, mutex, long-fork, \
-             bank, set, set-full, counter, sequential, comments), found `register`\n"
+             bank, set, set-full, counter, sequential, comments), found `queue`\n"
         )
     );
     let model = refusal("-m rw-register -c perfect");
@@ -253,7 +270,7 @@ fn other_workloads_answer_and_explain_themselves() {
         folder.isolde("elle -m counter good.edn bad.edn"),
         printed(1, "good.edn \t true\nbad.edn \t false\n")
     );
-    let run = folder.isolde("elle -m counter -v -d out bad.edn");
+    let run = folder.isolde("elle -m counter --output json -d out bad.edn");
     let map: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let told = "T3 read 3, which should be from 2 to 2 (bad.edn:4)";
     let expected = json!({

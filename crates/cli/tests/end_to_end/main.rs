@@ -7,12 +7,14 @@ mod check;
 mod clean;
 mod elle;
 mod explain;
+mod first_steps;
 mod given_orders;
 mod input;
 #[path = "../../../drivers/tests/install/mod.rs"]
 mod install;
 #[cfg(unix)]
 mod interruption;
+mod jepsen;
 mod key_value;
 #[cfg(target_os = "linux")]
 mod limits;
@@ -21,6 +23,7 @@ mod matrix;
 mod memory;
 mod other_commands;
 mod outputs;
+mod packages;
 mod page;
 mod profiles;
 mod questions;

@@ -177,7 +177,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     let folder = Folder::with(&[("text", "this is no database, only a text of some length\n")]);
     let names: Vec<&str> = isolde_drivers::TARGETS.iter().map(|target| target.schemes[0]).collect();
     let unknown =
-        format!("expected a database that can be driven ({}), found oracle", names.join(", "));
+        format!("expected a database that can be driven ({}), found `oracle`", names.join(", "));
     for (arguments, message) in [
         ("run oracle://host", unknown.as_str()),
         (

@@ -147,6 +147,7 @@ fn general_losses(history: &History, abilities: Abilities, plan: &Plan, losses: 
         "orders given by the database",
     );
     losses.add_if(!history.events().is_empty(), "events beside transactions");
+    losses.add_if(history.has_statements(), "statements of operations");
     losses.add_if(history.has_rows(), "columns of rows");
     losses.add_if(
         history.sessions().any(|session| history.endpoint(session) != Value::NIL),

@@ -23,6 +23,11 @@
 //!
 //! A trace that lacks nothing (`--complete-log`) begins with an empty database, and none of
 //! this is done.
+//!
+//! Where values are versions, they name their writers, and what was there before is known: see
+//! `versions.rs`.
+
+mod versions;
 
 use super::{Format, Input, Sample};
 use crate::builder::{DraftTxn, HistoryBuilder};
@@ -35,6 +40,7 @@ use crate::trace::{Decoder, Form, Hello, Kind, Row, Scalar, Sink, is_trace};
 use crate::value::Value;
 use hashbrown::HashMap;
 use std::fmt::Write;
+use versions::Versions;
 
 pub(super) const FORMAT: Format = Format {
     name: "trace",
@@ -57,6 +63,9 @@ fn read(input: Input<'_>, builder: &mut HistoryBuilder) -> Result<(), ReadError>
         names: HashMap::new(),
         uses: HashMap::new(),
         key_name: String::new(),
+        versions: None,
+        statements: HashMap::new(),
+        by: None,
     };
     while !source.window().is_empty() || source.fill()? {
         let read = decoder.read(source.window(), &mut events);
@@ -89,6 +98,10 @@ struct Open {
     last: Interval,
     /// What it wrote.
     written: Vec<(KeyId, Value)>,
+    /// When each of these was answered.
+    answered: Vec<Time>,
+    /// It may have written rows that are not told.
+    has_unseen: bool,
 }
 
 impl Open {
@@ -121,6 +134,11 @@ struct Events<'b> {
     uses: HashMap<(KeyId, Value), Uses>,
     /// The name of a row, in a buffer that is used again.
     key_name: String,
+    /// Where values are versions, what is known of them.
+    versions: Option<Versions>,
+    statements: HashMap<u64, Value>,
+    /// The statement of the next event.
+    by: Option<Value>,
 }
 
 impl Events<'_> {
@@ -182,6 +200,8 @@ impl Events<'_> {
             first_read: None,
             last: interval,
             written: Vec::new(),
+            answered: Vec::new(),
+            has_unseen: false,
         };
         let known = &mut self.clients[client];
         known.open = Some(open);
@@ -200,6 +220,10 @@ impl Events<'_> {
         let mut written = Vec::new();
         for row in rows {
             let (key, value) = (self.key(row)?, self.value(row.value));
+            if self.versions.is_some() && !self.take_version(client, is_write, key, value, interval)
+            {
+                continue;
+            }
             self.builder.op(if is_write { OpKind::Write } else { OpKind::Read }, key, value);
             self.builder.op_interval(interval);
             let uses = self.uses.entry((key, value)).or_insert(UNUSED);
@@ -216,6 +240,9 @@ impl Events<'_> {
             open.first_read.get_or_insert(interval);
         }
         open.last = interval;
+        if self.versions.is_some() {
+            open.answered.resize(open.written.len() + written.len(), interval.completed);
+        }
         open.written.append(&mut written);
         Ok(())
     }
@@ -227,6 +254,10 @@ impl Events<'_> {
         let unanswered = Interval { invoked: open.last.invoked, completed: NEVER };
         let commit = end.unwrap_or(unanswered);
         self.builder.times(open.draft, open.times(commit));
+        if let Some(versions) = &mut self.versions {
+            let written = open.written.iter().copied().zip(open.answered.iter().copied());
+            versions.end(written, outcome, commit.invoked);
+        }
         if outcome == Outcome::Committed {
             for name in &open.written {
                 let uses = self.uses.get_mut(name).expect("it was written");
@@ -248,7 +279,9 @@ impl Events<'_> {
                         not known";
             self.builder.remark("cut-off", text.into());
         }
-        if !self.builder.is_complete_log() {
+        if let Some(versions) = self.versions.take() {
+            self.settle_versions(versions);
+        } else if !self.builder.is_complete_log() {
             self.find_what_was_there();
         }
         Ok(())
@@ -333,6 +366,9 @@ impl Sink for Events<'_> {
     ) -> Result<(), String> {
         let client = client as usize;
         self.builder.position(u32::try_from(self.message).unwrap_or(u32::MAX));
+        if let Some(statement) = self.by.take() {
+            self.builder.statement(statement);
+        }
         self.enter(client, txn, interval)?;
         match kind {
             Kind::Begin => {}
@@ -343,6 +379,37 @@ impl Sink for Events<'_> {
             Kind::Abort => self.leave(client, Outcome::Aborted, Some(interval)),
             Kind::Lost => self.leave(client, Outcome::Unknown, Some(interval)),
         }
+        Ok(())
+    }
+
+    fn values_are_versions(&mut self) {
+        self.versions = Some(Versions::default());
+    }
+
+    fn running(&mut self, number: u64) {
+        if let Some(versions) = &mut self.versions {
+            versions.running = Some(number);
+        }
+    }
+
+    fn statement(&mut self, number: u64, text: &str, tags: &str) {
+        let values = self.builder.values();
+        let statement = if tags.is_empty() {
+            values.text(text)
+        } else {
+            values.text(&format!("{text} /*{tags}*/"))
+        };
+        self.statements.insert(number, statement);
+    }
+
+    fn by(&mut self, statement: u64) {
+        self.by = self.statements.get(&statement).copied();
+    }
+
+    fn unseen(&mut self, client: u32, txn: u64, interval: Interval) -> Result<(), String> {
+        let client = client as usize;
+        self.enter(client, txn, interval)?;
+        self.clients[client].open.as_mut().expect("it was entered").has_unseen = true;
         Ok(())
     }
 

@@ -31,6 +31,16 @@ struct Line<'a> {
     #[serde(borrow)]
     unit: Option<Cow<'a, str>>,
     merged: Option<bool>,
+    #[serde(borrow)]
+    values: Option<Cow<'a, str>>,
+    running: Option<u64>,
+    statement: Option<u64>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tags: Option<Cow<'a, str>>,
+    by: Option<u64>,
+    unseen: Option<Times>,
     txn: Option<u64>,
     begin: Option<Times>,
     read: Option<Times>,
@@ -64,6 +74,32 @@ impl Line<'_> {
             Some(_) => Err("expected one event, found several in one line".into()),
         }
     }
+
+    /// What a proxy says beside events; nothing if it is something else.
+    fn beside(
+        &self,
+        client: Option<u32>,
+        unit: Unit,
+        sink: &mut dyn Sink,
+    ) -> Option<Result<(), String>> {
+        if let Some(number) = self.statement {
+            let Some(text) = &self.text else {
+                return Some(Err("expected the `text` of a statement, found none".into()));
+            };
+            sink.statement(number, text, self.tags.as_deref().unwrap_or_default());
+            return Some(Ok(()));
+        }
+        if let Some(number) = self.running {
+            sink.running(number);
+            return Some(Ok(()));
+        }
+        let Times(invoked, completed) = self.unseen?;
+        let (Some(client), Some(txn)) = (client, self.txn) else {
+            return Some(Err("expected `client` and `txn` of what was unseen, found none".into()));
+        };
+        let interval = unit.interval(invoked, completed);
+        Some(interval.and_then(|interval| sink.unseen(client, txn, interval)))
+    }
 }
 
 impl Reader {
@@ -77,7 +113,7 @@ impl Reader {
         })?;
         let Some(unit) = self.unit else { return self.hello(&line, bytes, sink) };
         let unexpected = || format!("expected a message of a trace, found {}", excerpt(bytes));
-        let of_head = [&line.isolde, &line.token, &line.resume, &line.unit];
+        let of_head = [&line.isolde, &line.token, &line.resume, &line.unit, &line.values];
         if of_head.into_iter().any(Option::is_some) || line.merged.is_some() {
             return Err("expected one head, in the first line, found another".into());
         }
@@ -96,7 +132,13 @@ impl Reader {
                 return Err("expected the `rows` that were written, found none".into());
             }
             let rows: Vec<Row<'_>> = rows.iter().map(JsonRow::row).collect();
+            if let Some(statement) = line.by {
+                sink.by(statement);
+            }
             return sink.event(client, txn, kind, unit.interval(invoked, completed)?, &rows);
+        }
+        if let Some(told) = line.beside(named.or(self.client), unit, sink) {
+            return told;
         }
         match (line.heartbeat, line.bye, line.broken, named) {
             (Some(time), None, None, _) => sink.heartbeat(named, unit.time(time)?),
@@ -125,6 +167,14 @@ impl Reader {
         let (token, resume) = (line.token.as_deref(), line.resume.as_deref());
         let is_merged = line.merged == Some(true);
         sink.hello(Hello { client, token, resume, is_merged })?;
+        match line.values.as_deref() {
+            None => {}
+            Some("versions") => sink.values_are_versions(),
+            Some(other) => {
+                let found = excerpt(other.as_bytes());
+                return Err(format!("expected `versions` as what values are, found {found}"));
+            }
+        }
         if let Some(name) = client {
             self.client = Some(sink.client(name)?);
         }

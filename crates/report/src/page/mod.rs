@@ -24,17 +24,17 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-const TEMPLATE: &str = include_str!("../../../../web/page.html");
-const STYLE: &str = include_str!("../../../../web/page.css");
+const TEMPLATE: &str = include_str!("../../web/page.html");
+const STYLE: &str = include_str!("../../web/page.css");
 /// The script's files, in the order of their use.
 const SCRIPTS: &[&str] = &[
-    include_str!("../../../../web/data.js"),
-    include_str!("../../../../web/levels.js"),
-    include_str!("../../../../web/counterexample.js"),
-    include_str!("../../../../web/timeline.js"),
-    include_str!("../../../../web/timeline_input.js"),
-    include_str!("../../../../web/search.js"),
-    include_str!("../../../../web/main.js"),
+    include_str!("../../web/data.js"),
+    include_str!("../../web/levels.js"),
+    include_str!("../../web/counterexample.js"),
+    include_str!("../../web/timeline.js"),
+    include_str!("../../web/timeline_input.js"),
+    include_str!("../../web/search.js"),
+    include_str!("../../web/main.js"),
 ];
 
 /// What a page is made of.

@@ -1,16 +1,15 @@
 //! Scenarios of anomalies: collects the transactions, then turns every reason into an edge.
 
 use super::{
-    EdgeKind, Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow,
-    ScenarioTxn, Span,
+    Names, OpRef, Role, Scenario, ScenarioCase, ScenarioEdge, ScenarioOp, ScenarioRow, ScenarioTxn,
+    Span,
 };
 use super::{facts, sentence, summary};
 use crate::prose::Prose;
 use crate::stats::kind_name;
-use isolde::{Anomaly, AnomalyKind, Cycle, Edge, Evidence, INITIAL, Reason};
+use isolde::{Anomaly, AnomalyKind, Cycle, Edge, EdgeKind, Evidence, INITIAL, Reason, Rule};
 use isolde_history::{
     ALWAYS, Datum, History, Interval, KeyId, NEVER, OpId, OpKind, Origin, Outcome, TxnId, Value,
-    VersionEvidence, VersionStep,
 };
 use std::collections::HashSet;
 
@@ -106,14 +105,15 @@ fn meaning(prose: &Prose<'_>, anomaly: &Anomaly) -> &'static str {
 
 /// Whether one operation by condition, and no other, says what was seen and what was missed.
 fn is_of_one_query(cycle: &Cycle, history: &History) -> bool {
-    let by_condition = |edge: &Edge| match edge.reason {
-        Reason::ReadsFrom { read, .. } | Reason::AntiDependency { read, .. } => {
-            Some(read).filter(|&read| !history.op(read).kind.has_key())
-        }
-        _ => None,
-    };
-    let queries: HashSet<OpId> = cycle.edges.iter().filter_map(by_condition).collect();
+    let queries: HashSet<OpId> =
+        cycle.edges.iter().filter_map(|edge| by_condition(edge, history)).collect();
     queries.len() == 1
+}
+
+/// The operation by condition that saw or missed something, if an edge says so of one.
+fn by_condition(edge: &Edge, history: &History) -> Option<OpId> {
+    let is_read = matches!(edge.kind(), EdgeKind::Wr | EdgeKind::Rw);
+    edge.read().filter(|&read| is_read && !history.op(read).kind.has_key())
 }
 
 /// The transactions of a scenario while it is made.
@@ -163,7 +163,7 @@ impl Cast<'_> {
             for op in operations(self.prose, edge) {
                 self.involve(op, Role::Evidence);
             }
-            open.extend(premises(&edge.reason).iter().rev());
+            open.extend(edge.premises().iter().rev());
         }
     }
 
@@ -171,26 +171,20 @@ impl Cast<'_> {
     /// What stands for others that are told elsewhere or not at all becomes a mark.
     fn edge(&self, edge: &Edge) -> ScenarioEdge {
         let place = |txn| self.place_of(txn).expect("every transaction was collected");
-        let (kind, key, assumed) = kind_of(edge);
-        let (because, fact, left_out) = match premises(&edge.reason) {
+        let assumed = matches!(edge.reason, Reason::Assumed { .. } | Reason::Supposed { .. });
+        let (because, fact, left_out) = match edge.premises() {
             [Edge { reason: Reason::AsTold, .. }] => (Vec::new(), Some(facts::AS_TOLD), None),
             [Edge { reason: Reason::Untold { steps }, .. }] => {
                 (Vec::new(), None, Some(steps.unwrap_or(0)))
             }
             steps => (steps.iter().map(|step| self.edge(step)).collect(), None, None),
         };
-        let by_condition = match edge.reason {
-            Reason::ReadsFrom { read, .. } | Reason::AntiDependency { read, .. } => {
-                !self.prose.history.op(read).kind.has_key()
-            }
-            _ => false,
-        };
         ScenarioEdge {
             from: place(edge.before),
             to: place(edge.after),
-            kind,
-            key: key.map(|key| self.prose.key(key)),
-            by_condition,
+            kind: edge.kind(),
+            key: edge.key().map(|key| self.prose.key(key)),
+            by_condition: by_condition(edge, self.prose.history).is_some(),
             assumed,
             explanation: sentence::because(self.prose, edge),
             operations: operations(self.prose, edge).iter().map(|&op| self.op_ref(op)).collect(),
@@ -292,6 +286,10 @@ impl Cast<'_> {
             words: (it.kind == OpKind::Call).then(|| crate::real_time::call(prose, op, it.key)),
             rows,
             time: history.has_op_times().then(|| span(history.op_interval(op))),
+            statement: match history.datum(history.statement(op)) {
+                Datum::Text(text) => Some(text.to_owned()),
+                _ => None,
+            },
             place: prose.place_of(op),
             involved: member.involved.binary_search(&op).is_ok(),
         }
@@ -303,44 +301,12 @@ fn span(interval: Interval) -> Span {
     Span { invoked: known(interval.invoked), completed: known(interval.completed) }
 }
 
-/// The orders that a reason names.
-pub(super) fn premises(reason: &Reason) -> &[Edge] {
-    match reason {
-        Reason::AntiDependency { because, .. } | Reason::WritersApart { because, .. } => because,
-        Reason::Overwritten { visible, .. } => visible,
-        _ => &[],
-    }
-}
-
-/// The kind of an edge, its key, and whether it is assumed.
-pub(super) fn kind_of(edge: &Edge) -> (EdgeKind, Option<KeyId>, bool) {
-    match edge.reason {
-        Reason::InitialFirst => (EdgeKind::Initial, None, false),
-        Reason::Session => (EdgeKind::Session, None, false),
-        Reason::RealTime => (EdgeKind::RealTime, None, false),
-        Reason::ReadsFrom { key, .. } => (EdgeKind::Wr, Some(key), false),
-        Reason::Version(step) => (EdgeKind::Ww, Some(step.key), false),
-        Reason::AntiDependency { key, .. } => (EdgeKind::Rw, Some(key), false),
-        Reason::FirstVersion { key, .. }
-        | Reason::WritersApart { key, .. }
-        | Reason::Overwritten { key, .. } => (EdgeKind::Ww, Some(key), false),
-        Reason::Assumed { key, first, .. } if edge.before == first => {
-            (EdgeKind::Ww, Some(key), true)
-        }
-        Reason::Assumed { key, .. } => (EdgeKind::Rw, Some(key), true),
-        Reason::Supposed { .. } => (EdgeKind::Assumed, None, true),
-        Reason::AsTold | Reason::Untold { .. } => (EdgeKind::Assumed, None, false),
-    }
-}
-
 /// Who wrote what the earlier transaction of an anti-dependency read, unless the first of the
 /// orders that it follows from says that.
 pub(super) fn unnamed_writer(edge: &Edge) -> Option<TxnId> {
-    let Reason::AntiDependency { key, because, .. } = &edge.reason else { return None };
-    let first = because.first().filter(|first| first.before != INITIAL)?;
-    let (kind, of, _) = kind_of(first);
-    let says_it = matches!(kind, EdgeKind::Wr | EdgeKind::Ww) && of == Some(*key);
-    (!says_it).then_some(first.before)
+    let first = edge.premises().first().filter(|first| first.before != INITIAL)?;
+    let says_it = matches!(first.kind(), EdgeKind::Wr | EdgeKind::Ww) && first.key() == edge.key();
+    (edge.kind() == EdgeKind::Rw && !says_it).then_some(first.before)
 }
 
 /// The write of a transaction that a read saw: its last, unless the read shows an earlier one.
@@ -369,39 +335,19 @@ fn replaced_write(prose: &Prose<'_>, writer: TxnId, read: OpId, key: KeyId) -> O
     (prose.index.final_write(prose.history, writer, key) != Some(seen)).then_some(seen)
 }
 
-/// The operations by which one version is known to come before another.
-fn of_step(prose: &Prose<'_>, step: &VersionStep) -> Vec<OpId> {
-    let write = |txn: TxnId| {
-        (txn != INITIAL).then(|| prose.index.final_write(prose.history, txn, step.key)).flatten()
-    };
-    let (mut ops, shown) = match step.evidence {
-        VersionEvidence::ListRead(read) => (vec![read], neighbours(prose, step, read)),
-        VersionEvidence::NotInList(read) => {
-            let earlier = source(prose, step.before, read, step.key);
-            (vec![read], earlier.zip(write(step.after)))
-        }
-        VersionEvidence::Given => (Vec::new(), None),
-    };
-    match shown {
-        Some((earlier, later)) => ops.extend([earlier, later]),
-        None => ops.extend([step.before, step.after].into_iter().filter_map(write)),
-    }
-    ops
-}
-
 /// The appends of two transactions that a list shows in this order, as near to each other as any.
-fn neighbours(prose: &Prose<'_>, step: &VersionStep, read: OpId) -> Option<(OpId, OpId)> {
-    let history = prose.history;
+pub(super) fn neighbours(prose: &Prose<'_>, edge: &Edge, read: OpId) -> Option<(OpId, OpId)> {
+    let (history, key) = (prose.history, edge.key());
     let append = |txn: TxnId, element: Value| {
         history.ops_of(txn).find(|&op| {
             let it = history.op(op);
-            it.kind == OpKind::Append && it.key == step.key && it.value == element
+            it.kind == OpKind::Append && Some(it.key) == key && it.value == element
         })
     };
     let mut earlier = None;
     history.list(read).iter().find_map(|&element| {
-        earlier = append(step.before, element).or(earlier);
-        earlier.zip(append(step.after, element))
+        earlier = append(edge.before, element).or(earlier);
+        earlier.zip(append(edge.after, element))
     })
 }
 
@@ -413,52 +359,6 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
     let (before, after) = (edge.before, edge.after);
     let mut ops: Vec<OpId> = Vec::new();
     match edge.reason {
-        Reason::InitialFirst
-        | Reason::Session
-        | Reason::RealTime
-        | Reason::Supposed { .. }
-        | Reason::AsTold
-        | Reason::Untold { .. } => {}
-        Reason::ReadsFrom { read, key } => {
-            ops.extend(source(prose, before, read, key));
-            ops.push(read);
-        }
-        Reason::Version(step) => ops.extend(of_step(prose, &step)),
-        Reason::AntiDependency { read, key, conflict, ref because } => {
-            ops.push(read);
-            ops.extend(unnamed_writer(edge).and_then(|writer| write(writer, key)));
-            ops.extend(
-                because.first().and_then(|first| replaced_write(prose, first.before, read, key)),
-            );
-            ops.extend(write(after, key));
-            ops.extend(
-                conflict
-                    .into_iter()
-                    .flat_map(|key| [write(before, key), write(after, key)])
-                    .flatten(),
-            );
-        }
-        Reason::WritersApart { key, .. } => {
-            ops.extend(write(before, key));
-            ops.extend(write(after, key));
-        }
-        Reason::FirstVersion { read, key } => {
-            ops.push(read);
-            ops.extend(write(before, key));
-            ops.extend(write(after, key));
-        }
-        Reason::Overwritten { reader, read, key, conflict, .. } => {
-            ops.push(read);
-            ops.extend(write(before, key));
-            ops.extend(write(after, key));
-            ops.extend(replaced_write(prose, after, read, key));
-            ops.extend(
-                conflict
-                    .into_iter()
-                    .flat_map(|key| [write(before, key), write(reader, key)])
-                    .flatten(),
-            );
-        }
         Reason::Assumed { key, first, second } => {
             if before != first {
                 let mut reads = prose.index.reads_of(before);
@@ -468,6 +368,48 @@ pub(super) fn operations(prose: &Prose<'_>, edge: &Edge) -> Vec<OpId> {
             ops.extend(write(first, key));
             ops.extend(write(second, key));
         }
+        Reason::Rule(Rule::ListOrder { read, key }) => {
+            let shown = neighbours(prose, edge, read)
+                .or_else(|| source(prose, before, read, key).zip(write(after, key)));
+            ops.push(read);
+            match shown {
+                Some((earlier, later)) => ops.extend([earlier, later]),
+                None => ops.extend([before, after].into_iter().filter_map(|it| write(it, key))),
+            }
+        }
+        _ => {
+            let Some(key) = edge.key() else { return ops };
+            match (edge.kind(), edge.read()) {
+                (EdgeKind::Wr, Some(read)) => {
+                    ops.extend(source(prose, before, read, key));
+                    ops.push(read);
+                }
+                (EdgeKind::Rw, Some(read)) => {
+                    ops.push(read);
+                    ops.extend(unnamed_writer(edge).and_then(|writer| write(writer, key)));
+                    let seen = edge.premises().first().map(|first| first.before);
+                    ops.extend(seen.and_then(|seen| replaced_write(prose, seen, read, key)));
+                    ops.extend(write(after, key));
+                }
+                (_, read) => {
+                    ops.extend(read);
+                    ops.extend(write(before, key));
+                    ops.extend(write(after, key));
+                    let seen = read.filter(|_| edge.is_overwriting());
+                    ops.extend(seen.and_then(|read| replaced_write(prose, after, read, key)));
+                }
+            }
+        }
+    }
+    if let Some(key) = edge.conflict {
+        let other = overwriting_reader(prose, edge).unwrap_or(after);
+        ops.extend([before, other].into_iter().filter_map(|txn| write(txn, key)));
     }
     ops
+}
+
+/// Who had to see the earlier version and read the later one, if an edge follows from that.
+pub(super) fn overwriting_reader(prose: &Prose<'_>, edge: &Edge) -> Option<TxnId> {
+    let read = edge.read().filter(|_| edge.is_overwriting());
+    read.map(|read| prose.history.txn_of(read))
 }

@@ -1,10 +1,12 @@
 //! One sentence for each part of a scenario.
 
-use super::build::{premises, source, unnamed_writer};
+use super::build::{neighbours, source, unnamed_writer};
 use super::summary::written_at_once;
 use crate::prose::Prose;
-use isolde::{Cases, Cycle, Edge, INITIAL, Reason, Seen, Way};
-use isolde_history::{ALWAYS, KeyId, NEVER, OpId, OpKind, Origin, Time, TxnId};
+use isolde::{Cases, Cycle, Edge, EdgeKind, INITIAL, Reason, Rule, Seen, Way};
+use isolde_history::{
+    ALWAYS, KeyId, NEVER, OpId, OpKind, Origin, Time, TxnId, VersionEvidence, VersionStep,
+};
 
 /// The contradiction that a cycle is.
 pub(super) fn conclusion(prose: &Prose<'_>, cycle: &Cycle) -> String {
@@ -49,7 +51,7 @@ pub(super) fn assumption<'a>(
     assumptions.extend(seen.map(|seen| looked_past(prose, seen)));
     let mut open: Vec<&Edge> = cycle.edges.iter().rev().collect();
     while let Some(edge) = open.pop() {
-        open.extend(premises(&edge.reason).iter().rev());
+        open.extend(edge.premises().iter().rev());
         let assumed = match edge.reason {
             Reason::Assumed { key, first, second } => earlier(prose, key, first, second),
             Reason::Supposed { first, second } => {
@@ -114,10 +116,10 @@ pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
     if !cases.ways.is_empty() {
         return "no choice of who wrote it explains what was read";
     }
-    let edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
+    let mut edges = cases.cycles.iter().flat_map(|cycle| &cycle.edges);
     let is_order =
         |edge: &Edge| matches!(edge.reason, Reason::Assumed { .. } | Reason::Supposed { .. });
-    if edges.into_iter().any(is_order) {
+    if edges.any(is_order) {
         "no order of versions explains the reads"
     } else {
         "no choice of writers explains the reads"
@@ -127,14 +129,15 @@ pub(super) fn conclusion_of_cases(cases: &Cases) -> &'static str {
 /// The read of a repeated value that an edge rests on, and the writer it is taken to have
 /// seen.
 pub(super) fn chosen(prose: &Prose<'_>, edge: &Edge) -> Option<(OpId, KeyId, TxnId)> {
-    let (read, key, writer) = match edge.reason {
-        Reason::ReadsFrom { read, key } => (read, key, edge.before),
-        Reason::Overwritten { read, key, .. } => (read, key, edge.after),
-        Reason::FirstVersion { read, key } => (read, key, INITIAL),
-        Reason::AntiDependency { read, key, ref because, .. } => {
-            (read, key, replaced(prose, edge.after, key, because)?)
-        }
-        _ => return None,
+    let (read, key) = (edge.read()?, edge.key()?);
+    let writer = match edge.reason {
+        Reason::FirstVersion { .. } => INITIAL,
+        Reason::Rule(Rule::Visible { .. }) => edge.after,
+        _ => match edge.kind() {
+            EdgeKind::Wr => edge.before,
+            EdgeKind::Rw => replaced(prose, edge.after, key, edge.premises())?,
+            _ => return None,
+        },
     };
     let index = prose.index;
     let is_open = index.several().iter().any(|several| {
@@ -167,39 +170,12 @@ fn earlier(prose: &Prose<'_>, key: KeyId, first: TxnId, second: TxnId) -> String
 /// Why an edge holds, given its premises.
 pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-    let content = |read: OpId, key: KeyId| prose.seen(read, key);
     match &edge.reason {
-        Reason::InitialFirst => "the initial state precedes everything".to_owned(),
-        Reason::Session => format!("{before} ran before {after} in the same session"),
-        Reason::RealTime => in_real_time(prose, edge),
-        Reason::ReadsFrom { read, key } => saw(prose, edge, *read, *key),
-        Reason::Version(step) => prose.version(step),
-        Reason::AntiDependency { read, key, conflict, .. } => {
-            let missed = missed(prose, edge, *read, *key);
-            format!("{missed}{}", conflicting(prose, edge.before, edge.after, *conflict))
-        }
+        Reason::Rule(rule) => by_rule(prose, edge, rule),
         Reason::FirstVersion { read, key } => format!(
             "{before} read {}, the initial value, and wrote it: so its version comes before that \
              of {after}",
-            content(*read, *key)
-        ),
-        Reason::WritersApart { key, because } => follows(prose, edge, *key, because),
-        Reason::Overwritten { reader, read, key, conflict, .. } if edge.after == INITIAL => {
-            format!(
-                "{} had to see {before}, which wrote {}, yet read {}, its initial value{}",
-                prose.txn(*reader),
-                prose.key(*key),
-                content(*read, *key),
-                conflicting(prose, *reader, edge.before, *conflict)
-            )
-        }
-        Reason::Overwritten { reader, read, key, conflict, .. } => format!(
-            "{reader} came after {before}, which wrote {}, and read {} of {after}: so {after} \
-             replaced what {before} wrote{}",
-            prose.key(*key),
-            content(*read, *key),
-            conflicting(prose, *reader, edge.before, *conflict),
-            reader = prose.txn(*reader),
+            prose.seen(*read, *key)
         ),
         Reason::Assumed { key, first, second } if edge.before == *first => {
             format!("by assumption, {}", earlier(prose, *key, *first, *second))
@@ -216,6 +192,57 @@ pub(super) fn because(prose: &Prose<'_>, edge: &Edge) -> String {
         Reason::AsTold => format!("{before} comes before {after}, as told before"),
         Reason::Untold { .. } => format!("{before} comes before {after}"),
     }
+}
+
+/// What a rule says of an edge.
+fn by_rule(prose: &Prose<'_>, edge: &Edge, rule: &Rule<Vec<Edge>>) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    match *rule {
+        Rule::InitialFirst => "the initial state precedes everything".to_owned(),
+        Rule::Session => format!("{before} ran before {after} in the same session"),
+        Rule::RealTime => in_real_time(prose, edge),
+        Rule::ReadsFrom { read, key } | Rule::SawChange { read, key } => {
+            saw(prose, edge, read, key)
+        }
+        Rule::ListOrder { read, key } => {
+            let is_shown = neighbours(prose, edge, read).is_some();
+            let shown_by =
+                if is_shown { VersionEvidence::ListRead } else { VersionEvidence::NotInList };
+            prose.version(&version(edge, key, shown_by(read)))
+        }
+        Rule::GivenOrder { key } => prose.version(&version(edge, key, VersionEvidence::Given)),
+        Rule::AntiDependency { read, key, .. }
+        | Rule::InitialRead { read, key }
+        | Rule::MissedChange { read, key } => {
+            let missed = missed(prose, edge, read, key);
+            format!("{missed}{}", conflicting(prose, edge.before, edge.after, edge.conflict))
+        }
+        Rule::Pair { key, ref path } => follows(prose, edge, key, path),
+        Rule::Visible { read, key, .. } => overwritten(prose, edge, read, key),
+    }
+}
+
+fn version(edge: &Edge, key: KeyId, evidence: VersionEvidence) -> VersionStep {
+    VersionStep { before: edge.before, after: edge.after, key, evidence }
+}
+
+/// That a reader had to see a version and read another.
+fn overwritten(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
+    let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
+    let (name, content) = (prose.key(key), prose.seen(read, key));
+    let reader = prose.history.txn_of(read);
+    let conflicting = conflicting(prose, reader, edge.before, edge.conflict);
+    let reader = prose.txn(reader);
+    if edge.after == INITIAL {
+        return format!(
+            "{reader} had to see {before}, which wrote {name}, yet read {content}, its initial \
+             value{conflicting}"
+        );
+    }
+    format!(
+        "{reader} came after {before}, which wrote {name}, and read {content} of {after}: so \
+         {after} replaced what {before} wrote{conflicting}"
+    )
 }
 
 /// That two transactions both write a key and so had to see each other, to follow what one missed.
@@ -291,14 +318,17 @@ fn missed(prose: &Prose<'_>, edge: &Edge, read: OpId, key: KeyId) -> String {
 fn follows(prose: &Prose<'_>, edge: &Edge, key: KeyId, because: &[Edge]) -> String {
     let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
     let name = prose.key(key);
-    match because {
-        [Edge { reason: Reason::ReadsFrom { read, key: of }, .. }] if *of == key => {
-            format!("{after} read {} of {before} and replaced it", prose.seen(*read, key))
+    let shown_by = match because {
+        [only] if only.key() == Some(key) && only.premises().is_empty() => {
+            only.read().map(|read| (only.kind(), prose.seen(read, key)))
         }
-        [Edge { reason: Reason::AntiDependency { read, key: of, because, .. }, .. }]
-            if *of == key && because.is_empty() =>
-        {
-            let content = prose.seen(*read, key);
+        _ => None,
+    };
+    match shown_by {
+        Some((EdgeKind::Wr, content)) => {
+            format!("{after} read {content} of {before} and replaced it")
+        }
+        Some((EdgeKind::Rw, content)) => {
             format!("{before} wrote {name} and read {content}, which {after} had not changed yet")
         }
         _ => format!(

@@ -1,9 +1,8 @@
 //! What happened, in one sentence of everyday words.
 
-use super::build::premises;
 use super::sentence::chosen;
 use crate::prose::{Prose, explain};
-use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, Evidence, INITIAL, Reason, Seen};
+use isolde::{Anomaly, AnomalyKind, Cases, Cycle, Edge, EdgeKind, Evidence, INITIAL, Reason, Seen};
 use isolde_history::{KeyId, OpId, OpKind, TxnId};
 
 /// The sentence for an anomaly, without a full stop.
@@ -81,14 +80,11 @@ struct Missed {
 }
 
 fn missed(prose: &Prose<'_>, edge: &Edge) -> Option<Missed> {
-    let (read, key) = match edge.reason {
-        Reason::AntiDependency { read, key, .. } => (Some(read), key),
-        Reason::Assumed { key, first, .. } if edge.before != first => {
-            let mut reads = prose.index.reads_of(edge.before);
-            (reads.find(|read| read.key == key).map(|read| read.op), key)
-        }
-        _ => return None,
-    };
+    let key = edge.key().filter(|_| edge.kind() == EdgeKind::Rw)?;
+    let read = edge.read().or_else(|| {
+        let mut reads = prose.index.reads_of(edge.before);
+        reads.find(|read| read.key == key).map(|read| read.op)
+    });
     let write = prose.index.final_write(prose.history, edge.after, key);
     let wrote = match write {
         Some(write) if prose.history.op(write).kind == OpKind::Delete => {
@@ -196,11 +192,8 @@ fn of_cycle(prose: &Prose<'_>, kind: AnomalyKind, cycle: &Cycle) -> String {
 
 /// The anti-dependency between the same transactions that an order of writers follows from.
 fn behind(edge: &Edge) -> &Edge {
-    match &edge.reason {
-        Reason::WritersApart { because, .. } => match &because[..] {
-            [only] if (only.before, only.after) == (edge.before, edge.after) => only,
-            _ => edge,
-        },
+    match edge.pair() {
+        Some((_, [only])) if (only.before, only.after) == (edge.before, edge.after) => only,
         _ => edge,
     }
 }
@@ -210,23 +203,27 @@ fn behind(edge: &Edge) -> &Edge {
 fn one_miss(prose: &Prose<'_>, it: &Missed, path: &[&Edge]) -> String {
     let Missed { reader, by, wrote, .. } = it;
     let its = format!("its {wrote}");
-    match path {
-        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] if *key == it.key => {
-            seen_and_missed(prose, it, *read)
+    let only = match path {
+        [only] => (Some(only.kind()), only.read().zip(only.key())),
+        _ => (None, None),
+    };
+    match only {
+        (Some(EdgeKind::Wr), Some((read, key))) if key == it.key => {
+            seen_and_missed(prose, it, read)
         }
-        [Edge { reason: Reason::ReadsFrom { read, key }, .. }] => {
-            let saw = saw_of(prose, *read, *key, by);
+        (Some(EdgeKind::Wr), Some((read, key))) => {
+            let saw = saw_of(prose, read, key, by);
             match it.looked(prose) {
-                Some(_) if it.read == Some(*read) => format!("{reader} {saw}, but missed {its}"),
+                Some(_) if it.read == Some(read) => format!("{reader} {saw}, but missed {its}"),
                 Some(_) => format!("{reader} {saw}, but also {}", it.told(prose, &its)),
                 None => format!("{reader} {saw}, but {}", it.told_last(prose, &its)),
             }
         }
-        [Edge { reason: Reason::RealTime, .. }] => format!(
+        (Some(EdgeKind::RealTime), _) => format!(
             "{reader} began after {by} had written {wrote} and ended, and still {}",
             it.still(prose)
         ),
-        [Edge { reason: Reason::Session, .. }] => format!(
+        (Some(EdgeKind::Session), _) => format!(
             "{by} wrote {wrote}, and {reader}, later in the same session, still {}",
             it.still(prose)
         ),
@@ -302,16 +299,16 @@ fn without_misses(
 fn in_a_circle(prose: &Prose<'_>, edges: &[Edge]) -> Option<String> {
     let step = |edge: &Edge| {
         let (before, after) = (prose.txn(edge.before), prose.txn(edge.after));
-        match edge.reason {
-            Reason::ReadsFrom { read, key } => {
-                Some(format!("{after} {}", saw_of(prose, read, key, &before)))
+        match edge.kind() {
+            EdgeKind::Wr => {
+                Some(format!("{after} {}", saw_of(prose, edge.read()?, edge.key()?, &before)))
             }
-            Reason::Session => Some(format!("{after} followed {before} in its session")),
-            Reason::RealTime => Some(format!("{after} came later than {before} by the clock")),
+            EdgeKind::Session => Some(format!("{after} followed {before} in its session")),
+            EdgeKind::RealTime => Some(format!("{after} came later than {before} by the clock")),
             _ => None,
         }
     };
-    let is_seen = |edge: &Edge| matches!(edge.reason, Reason::ReadsFrom { .. });
+    let is_seen = |edge: &Edge| edge.kind() == EdgeKind::Wr;
     if edges.iter().all(is_seen) {
         return None;
     }
@@ -320,10 +317,7 @@ fn in_a_circle(prose: &Prose<'_>, edges: &[Edge]) -> Option<String> {
 }
 
 fn lost_update(prose: &Prose<'_>, edges: &[Edge]) -> String {
-    let read_of = |edge: &Edge| match edge.reason {
-        Reason::AntiDependency { read, key, .. } => Some((read, key)),
-        _ => None,
-    };
+    let read_of = |edge: &Edge| edge.read().zip(edge.key()).filter(|_| edge.kind() == EdgeKind::Rw);
     let (one, other) = (prose.txn(edges[0].before), prose.txn(edges[1].before));
     let seen: Vec<(OpId, KeyId)> = edges.iter().filter_map(read_of).collect();
     let written = |txn: TxnId, key| prose.written(txn, key);
@@ -404,7 +398,7 @@ fn lost_insert(prose: &Prose<'_>, edges: &[Edge], all: &[Missed]) -> String {
 /// The first anti-dependency of a cycle.
 fn anti_dependency(cycle: &Cycle) -> Option<Edge> {
     let mut edges = cycle.edges.iter();
-    edges.find(|edge| matches!(edge.reason, Reason::AntiDependency { .. })).cloned()
+    edges.find(|edge| edge.kind() == EdgeKind::Rw && edge.read().is_some()).cloned()
 }
 
 fn of_cases(prose: &Prose<'_>, kind: AnomalyKind, cases: &Cases) -> String {
@@ -500,10 +494,11 @@ fn whoever_appended(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
 /// which they ran.
 pub(super) fn written_at_once(cases: &Cases) -> Option<(KeyId, TxnId, TxnId)> {
     let of_case = |cycle: &Cycle| match &cycle.edges[..] {
-        [
-            Edge { reason: Reason::Assumed { key, first, second }, .. },
-            Edge { reason: Reason::RealTime, .. },
-        ] => Some((*key, *first, *second)),
+        [Edge { reason: Reason::Assumed { key, first, second }, .. }, other]
+            if other.kind() == EdgeKind::RealTime =>
+        {
+            Some((*key, *first, *second))
+        }
         _ => None,
     };
     let [one, other] = &cases.cycles[..] else { return None };
@@ -517,7 +512,7 @@ fn whoever_wrote(prose: &Prose<'_>, cases: &Cases) -> Option<String> {
     let mut open: Vec<&Edge> = cases.cycles.iter().flat_map(|cycle| &cycle.edges).rev().collect();
     while let Some(edge) = open.pop() {
         choices.extend(chosen(prose, edge));
-        open.extend(premises(&edge.reason).iter().rev());
+        open.extend(edge.premises().iter().rev());
     }
     let &(read, key, first) = choices.first()?;
     let mut writers = vec![prose.txn(first)];

@@ -3,8 +3,9 @@
 //! Manifests are read by a parser that knows as much TOML as they use: sections,
 //! and one `key = value` a line.
 
-use crate::files::{assert_none, content, ending_in};
+use crate::files::{assert_none, at, content, ending_in};
 use std::collections::BTreeMap;
+use std::fs;
 
 /// A crate of ours and those of ours it may use.
 struct Allowed {
@@ -22,10 +23,16 @@ const ALLOWED: &[Allowed] = &[
     // The verifier cannot use the checker, in tests neither.
     Allowed { package: "isolde-certificate", dependencies: &["isolde-history"], in_tests: &[] },
     Allowed {
-        package: "isolde",
+        package: "isolde-checker",
         dependencies: &["isolde-history", "isolde-certificate", "isolde-acyclic"],
-        // Histories of any size whose levels are known.
-        in_tests: &["isolde-harness"],
+        // Histories of any size whose levels are known; and itself, as others call it.
+        in_tests: &["isolde-harness", "isolde"],
+    },
+    // The door for others: nobody here uses it.
+    Allowed {
+        package: "isolde",
+        dependencies: &["isolde-history", "isolde-checker", "isolde-report"],
+        in_tests: &[],
     },
     Allowed {
         package: "isolde-report",
@@ -44,10 +51,19 @@ const ALLOWED: &[Allowed] = &[
         // What a condition finds is compared with what databases find.
         in_tests: &["isolde-history"],
     },
+    // Whoever passes an application's requests on decides nothing about them.
+    Allowed { package: "isolde-proxy", dependencies: &["isolde-history"], in_tests: &[] },
+    Allowed {
+        package: "isolde-cluster",
+        dependencies: &["isolde-history", "isolde"],
+        // Histories of any size whose levels are known.
+        in_tests: &["isolde-harness"],
+    },
     Allowed {
         package: "isolde-cli",
         dependencies: &[
             "isolde-history",
+            "isolde-proxy",
             "isolde-certificate",
             "isolde",
             "isolde-report",
@@ -106,6 +122,13 @@ impl Manifest {
     fn package(&self) -> &str {
         let name = self.sections.get("package").and_then(|package| package.get("name"));
         name.map_or("", |name| name.trim_matches('"'))
+    }
+
+    /// Our crates among those of this section that take their version from the workspace.
+    fn with_versions(&self, section: &str) -> Vec<&str> {
+        let keys = self.sections.get(section).into_iter().flatten();
+        let inherited = keys.filter(|it| it.0.ends_with(".workspace")).map(|it| it.0.as_str());
+        inherited.filter(|key| key.starts_with("isolde")).collect()
     }
 
     /// Our crates among the dependencies of sections whose name ends like this;
@@ -179,9 +202,36 @@ fn every_crate_keeps_the_workspace_lints() {
     assert_none("each manifest has `[lints] workspace = true`", &broken);
 }
 
+/// Crates that are of no use to others.
+const FOR_US_ALONE: &[&str] = &["isolde-bench", "isolde-crosscheck", "isolde-tidy"];
+
+#[test]
+fn every_published_crate_has_a_page_and_depends_on_versions() {
+    let mut broken = Vec::new();
+    for manifest in manifests().iter().filter(|it| !FOR_US_ALONE.contains(&it.package())) {
+        let readme = manifest.path.replace("Cargo.toml", "README.md");
+        let page = fs::read_to_string(at(&readme)).unwrap_or_default();
+        if page.lines().next() != Some(&format!("# {}", manifest.package())) {
+            broken.push(format!("{readme}: expected a page about {}", manifest.package()));
+        }
+        if !manifest.sections["package"].contains_key("description") {
+            broken.push(format!("{}: no description", manifest.path));
+        }
+        // Crates use each other in a circle there, and cargo leaves out what has no version.
+        for name in manifest.with_versions("dev-dependencies") {
+            broken.push(format!("{}: {name} by the workspace in tests", manifest.path));
+        }
+    }
+    let root = Manifest::parse("Cargo.toml", &content("Cargo.toml"));
+    let ours = root.sections["workspace.dependencies"].iter().filter(|it| it.1.contains("path ="));
+    let unversioned = ours.filter(|it| !it.1.contains("version = \"0.1.0\""));
+    broken.extend(unversioned.map(|it| format!("Cargo.toml: {} without its version", it.0)));
+    assert_none("what is published can be published", &broken);
+}
+
 #[test]
 fn every_crate_takes_version_and_licence_from_the_workspace() {
-    let inherited = ["version", "edition", "rust-version", "license", "publish"];
+    let inherited = ["version", "edition", "rust-version", "license"];
     let mut broken = Vec::new();
     for manifest in manifests() {
         let package = &manifest.sections["package"];
@@ -189,6 +239,10 @@ fn every_crate_takes_version_and_licence_from_the_workspace() {
             if package.get(&format!("{key}.workspace")).is_none_or(|value| value != "true") {
                 broken.push(format!("{}: {key}", manifest.path));
             }
+        }
+        let own = package.get("publish").map(String::as_str);
+        if own != FOR_US_ALONE.contains(&manifest.package()).then_some("false") {
+            broken.push(format!("{}: publish", manifest.path));
         }
     }
     assert_none("a crate inherits what the workspace says once", &broken);

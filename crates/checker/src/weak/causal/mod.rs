@@ -16,12 +16,12 @@ mod tests;
 mod windows;
 
 use super::happens_before::merge_chain;
-use super::{Facts, Forced, Halt, Rule, session_edge};
+use super::{Facts, Forced, Halt, Rule};
 use crate::anomaly::AnomalyKind;
-use crate::evidence::{Edge, Reason};
+use crate::evidence::Edge;
 use crate::level::Level;
 use hashbrown::HashMap;
-use isolde_history::{Candidates, KeyId, Origin, TxnId};
+use isolde_history::{Candidates, Origin, TxnId};
 use std::collections::VecDeque;
 
 pub(super) const RULE: Rule = Rule {
@@ -65,7 +65,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
         if session == target_session && target <= txn {
             let mut chain = Vec::new();
             if target != txn {
-                chain.push(session_edge(target, txn));
+                chain.push(Edge::session(target, txn));
             }
             let mut at = txn;
             while at != reader {
@@ -83,7 +83,7 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
         };
         for read in facts.index.reads_of(txn) {
             if let Origin::Txn(writer) = read.origin {
-                arrive(read_edge(writer, txn, read.op, read.key), &mut queue);
+                arrive(Edge::reads_from(writer, txn, read.op, read.key), &mut queue);
             }
         }
         // Everything earlier in the session is one step away; what it read, two.
@@ -92,14 +92,10 @@ fn visible(facts: &Facts<'_>, forced: Forced) -> Vec<Edge> {
             if known.is_some_and(|known| earlier >= known) {
                 continue;
             }
-            arrive(session_edge(earlier, txn), &mut queue);
+            arrive(Edge::session(earlier, txn), &mut queue);
         }
         let start = facts.history.session_range(session).start;
         reached.insert(session.0, TxnId(start));
     }
     Vec::new()
-}
-
-fn read_edge(before: TxnId, after: TxnId, read: isolde_history::OpId, key: KeyId) -> Edge {
-    Edge { before, after, reason: Reason::ReadsFrom { read, key } }
 }

@@ -24,7 +24,8 @@ pub(super) fn write(
     orders(columns, &mut frames)?;
     notes(columns, &mut frames)?;
     frames.finish()?;
-    Ok(Vec::new())
+    let lost = history.has_statements().then(|| "statements of operations".to_owned());
+    Ok(lost.into_iter().collect())
 }
 
 fn bits(values: &[Value]) -> impl Iterator<Item = u32> {

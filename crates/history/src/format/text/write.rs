@@ -33,6 +33,9 @@ pub(super) fn write(history: &History, out: &mut dyn Write) -> Result<Vec<String
     if !history.remarks().is_empty() {
         losses.push("what was noticed while reading the history's source".into());
     }
+    if history.has_statements() {
+        losses.push("statements of operations".into());
+    }
     Ok(losses)
 }
 

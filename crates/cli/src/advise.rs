@@ -1,0 +1,70 @@
+//! `isolde advise`: what is wrong with a recording, by the statements of its application.
+
+use crate::exit::{Failure, Status};
+use crate::output::{self, OutputFormat};
+use crate::recorded::weakest_setting;
+use crate::{input, limits};
+use isolde_history::Index;
+use isolde_report::statements::{Findings, Setting, by_statements, statements_to_text};
+use std::path::{Path, PathBuf};
+
+/// Options of `isolde advise`.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// What `isolde proxy` recorded
+    recording: PathBuf,
+    /// Tell what this level would have prevented: read-committed, repeatable-read or serializable
+    #[arg(long, short, value_name = "LEVEL", value_parser = parse_setting, default_value = "serializable")]
+    level: Setting,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    input: input::Arguments,
+    #[command(flatten)]
+    limits: limits::Arguments,
+}
+
+pub(crate) fn parse_setting(name: &str) -> Result<Setting, String> {
+    Setting::parse(name).ok_or_else(|| {
+        format!("expected read-committed, repeatable-read or serializable, found `{name}`")
+    })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    arguments.limits.resources.apply()?;
+    let memory_max = arguments.limits.resources.memory_max();
+    let findings = findings(&arguments.recording, &arguments.input, memory_max)?;
+    let text = match arguments.format {
+        OutputFormat::Json => serde_json::to_string_pretty(&findings).expect("plain data"),
+        OutputFormat::Text => to_text(&findings, &arguments.recording, arguments.level),
+    };
+    output::write(&text, arguments.format, None)?;
+    Ok(status(&findings, arguments.level))
+}
+
+/// A recording in which something was found has not passed.
+pub(crate) fn status(findings: &Findings, level: Setting) -> Status {
+    let is_prevented = findings.findings.iter().any(|it| it.prevented_by <= level);
+    if is_prevented { Status::Violated } else { Status::Satisfied }
+}
+
+/// What is found in a recording.
+pub(crate) fn findings(
+    recording: &Path,
+    input: &input::Arguments,
+    memory_max: Option<usize>,
+) -> Result<Findings, Failure> {
+    let (history, _) = input::read(recording, input, memory_max)?;
+    Ok(by_statements(&history, &Index::new(&history)))
+}
+
+pub(crate) fn to_text(findings: &Findings, recording: &Path, level: Setting) -> String {
+    let setting = weakest_setting(recording);
+    let mut text = statements_to_text(findings, setting, level, crate::subject::HISTORY_FILE);
+    if !findings.findings.is_empty() {
+        let name = recording.display();
+        text.push_str(&format!("\nproof: isolde check {name}\nwhy: isolde explain {name}\n"));
+    }
+    text
+}
