@@ -113,7 +113,7 @@ pub(super) struct LineState {
 }
 
 /// The listener's end.
-pub(super) struct Reached(pub(super) Line);
+pub(super) struct ListenerEnd(pub(super) Line);
 
 impl Line {
     pub(super) fn new(disk: &SimulatedDisk, chance: Chance) -> Line {
@@ -171,7 +171,7 @@ impl Line {
     }
 }
 
-impl Read for Reached {
+impl Read for ListenerEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut line = self.0.state();
         let most = line.there.len().min(buffer.len());
@@ -190,7 +190,7 @@ impl Read for Reached {
     }
 }
 
-impl Write for Reached {
+impl Write for ListenerEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut line = self.0.state();
         if line.is_cut {
@@ -206,7 +206,7 @@ impl Write for Reached {
     }
 }
 
-impl Drop for Reached {
+impl Drop for ListenerEnd {
     fn drop(&mut self) {
         let mut line = self.0.state();
         line.is_left = true;

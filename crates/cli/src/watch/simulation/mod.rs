@@ -41,7 +41,7 @@ const LINES_MAX: usize = 3;
 
 /// What worlds were like, so that none of it is missing.
 #[derive(Debug, Default)]
-struct Seen {
+struct Tally {
     violated: u64,
     satisfied: u64,
     unknown: u64,
@@ -50,8 +50,8 @@ struct Seen {
     sent_again: u64,
 }
 
-fn simulated(seeds: std::ops::Range<u64>) -> Seen {
-    let (mut seen, mut wrong) = (Seen::default(), Vec::new());
+fn simulated(seeds: std::ops::Range<u64>) -> Tally {
+    let (mut seen, mut wrong) = (Tally::default(), Vec::new());
     for seed in seeds.clone() {
         let world = std::panic::catch_unwind(|| {
             let mut world = World::new(Chance::new(seed));

@@ -14,7 +14,7 @@ use super::super::window::Known;
 use super::application::{Application, Stage, events_in};
 use super::chance::Chance;
 use super::database::{Bug, Database};
-use super::machine::{DiskPlan, Line, Reached, SimulatedDisk};
+use super::machine::{DiskPlan, Line, ListenerEnd, SimulatedDisk};
 use crate::exit;
 use isolde::online::{Content, Options, PipelineOptions, Reads, Time, Verifier};
 use isolde_history::trace::Decoder;
@@ -258,7 +258,7 @@ impl World {
             return;
         }
         let (line, is_resumable) = self.waiting.remove(0);
-        let mut reached = Box::new(Reached(line.clone()));
+        let mut reached = Box::new(ListenerEnd(line.clone()));
         if self.happens(self.troubles.refusals) {
             self.is_harmed |= !is_resumable;
             let message = "the system refuses another thread";
