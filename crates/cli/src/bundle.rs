@@ -3,7 +3,7 @@
 //! It holds the history, its smallest part that violates a level, the report, proofs of the
 //! verdicts, what the run was, and how to repeat it. `isolde report` opens it, and so does `tar`.
 
-use crate::archive::{self, Entry, Packed};
+use crate::archive::{self, Entry, Member};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
@@ -95,11 +95,11 @@ struct Files {
 
 impl Files {
     fn pack(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut files: Vec<Packed<'_>> = self.entries.iter().map(Packed::from).collect();
+        let mut files: Vec<Member<'_>> = self.entries.iter().map(Member::from).collect();
         if let Some((name, path, length)) = &self.recorded {
             let unread = |error| io::Error::other(format!("{}: {error}", path.display()));
             let content = Box::new(File::open(path).map_err(unread)?);
-            files.insert(1, Packed { name, length: *length, content });
+            files.insert(1, Member { name, length: *length, content });
         }
         archive::write(files, out)
     }

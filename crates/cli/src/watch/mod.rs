@@ -3,31 +3,37 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `admission.rs`, `stream.rs`, `resume.rs`, `save_file.rs` | takes traces of others |
+//! | `listen.rs`, `admission.rs`, `connection.rs`, `stream.rs`, `resume.rs`, `save_file.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
 //! | `complete.rs`, `barrier.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
-//! | `threads.rs` | threads that the system may refuse |
+//! | `threads.rs`, `now.rs` | threads that the system may refuse, and the time |
 //! | `clocks.rs` | clocks that are further apart than was promised |
-//! | `window`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
-//! | `narrative.rs`, `status.rs`, `output.rs`, `page.rs` | what is told, and how |
+//! | `window/`, `judge.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
+//! | `narrative.rs`, `status.rs`, `output.rs`, `page.rs` | what is printed and shown, and how |
+//! | `simulation` | tests of all of this, with a network, a disk and a clock that obey a seed |
 
 mod admission;
 mod barrier;
 mod clocks;
 mod complete;
+mod connection;
 mod file;
 mod hub;
+mod judge;
 mod listen;
 mod monitor;
 mod narrative;
+mod now;
 mod opinion;
 mod output;
 mod page;
 mod profile;
 mod resume;
 mod save_file;
+#[cfg(test)]
+mod simulation;
 mod status;
 mod stream;
 mod tap;
@@ -50,6 +56,7 @@ use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::{Workload, clean_up_after, remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
+use now::now;
 use output::Output;
 use profile::NamedProfile;
 use save_file::SaveFile;
@@ -57,7 +64,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tap::Tap;
 use window::Known;
 
@@ -363,19 +370,7 @@ impl Watch<'_> {
 
     /// How the command ends.
     fn outcome(&self, is_early: bool) -> Status {
-        let status = self.status.lock().expect("nobody else is there any more");
-        if status.violation_count() > 0 {
-            Status::Violated
-        } else if is_early
-            || status.is_empty()
-            || status.is_anything_lost()
-            || status.counters.contradictions > 0
-            || status.rounds_undecided > 0
-        {
-            Status::Unknown
-        } else {
-            Status::Satisfied
-        }
+        self.status.lock().expect("nobody else is there any more").outcome(is_early)
     }
 
     /// Drives a database and watches it.
@@ -469,7 +464,7 @@ impl Watch<'_> {
         let clock = Clock::Elsewhere { slack: nanoseconds(self.slack()) };
         let title = format!("traces sent to {place}");
         let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown), false);
-        let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
+        let deadline = self.arguments.duration.map(|duration| now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.interruption.stop, deadline, self.arguments.connections);
             self.is_ended_by(listener.failure().as_deref());

@@ -75,6 +75,15 @@ impl Output {
         Ok(Output { is_quiet, is_terminal, state: Mutex::new(state) })
     }
 
+    /// One that says nothing.
+    #[cfg(test)]
+    pub(super) fn silent() -> Output {
+        let now = Instant::now();
+        let events: Option<Box<dyn Write + Send>> = None;
+        let state = State { drawn: 0, next: now, next_status: now, events, are_results: true };
+        Output { is_quiet: true, is_terminal: false, state: Mutex::new(state) }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics while speaking")
     }

@@ -17,9 +17,20 @@ pub(super) struct SaveFile {
 }
 
 struct Open {
-    file: File,
+    file: Box<dyn Disk>,
     /// Bytes of whole messages.
     length: u64,
+}
+
+/// What can be written to and cut: a file, or that of a simulation.
+pub(super) trait Disk: Write + Seek + Send {
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
 }
 
 /// What was taken is not in the file.
@@ -29,12 +40,16 @@ pub(super) struct Unsaved(pub(super) String);
 impl SaveFile {
     /// A new file; none if not even its head can be written.
     pub(super) fn create(path: &Path) -> io::Result<SaveFile> {
-        let mut file = File::options().write(true).create_new(true).open(path)?;
-        let head = write::head();
-        if let Err(error) = file.write_all(head.as_bytes()) {
+        let file = File::options().write(true).create_new(true).open(path)?;
+        SaveFile::on(Box::new(file), path).inspect_err(|_| {
             let _ = std::fs::remove_file(path);
-            return Err(error);
-        }
+        })
+    }
+
+    /// The same of what is called so and is empty.
+    pub(super) fn on(mut file: Box<dyn Disk>, path: &Path) -> io::Result<SaveFile> {
+        let head = write::merged_head();
+        file.write_all(head.as_bytes())?;
         let open = Mutex::new(Open { file, length: head.len() as u64 });
         Ok(SaveFile { path: path.to_owned(), open, failure: OnceLock::new() })
     }
@@ -55,13 +70,21 @@ impl SaveFile {
         };
         let length = open.length;
         // Half a message would make the file one that cannot be read to its end.
-        let cut = open.file.set_len(length).and_then(|()| open.file.seek(SeekFrom::Start(length)));
+        let cut = open.file.cut(length).and_then(|()| open.file.seek(SeekFrom::Start(length)));
         let mut failure = format!("cannot save the trace to {}: {error}", self.path.display());
         if let Err(error) = cut {
             failure.push_str("; its last message may be cut off: ");
             failure.push_str(&error.to_string());
         }
         Err(Unsaved(self.failure.get_or_init(|| failure).clone()))
+    }
+
+    /// Nothing more comes: the file says that it is whole.
+    pub(super) fn end(&self) {
+        let mut line = Vec::new();
+        write::bye_of_all(&mut line);
+        // If it cannot, it does not say so.
+        let _ = self.append(&line);
     }
 
     /// Why nothing is saved any more.

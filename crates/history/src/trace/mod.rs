@@ -96,6 +96,9 @@ pub struct Hello<'a> {
     pub token: Option<&'a str>,
     /// The identity by which the stream may go on in another connection.
     pub resume: Option<&'a str>,
+    /// Whether it merges streams, as a watch saves them: it is whole only if it says goodbye, and
+    /// so is what it tells of each client.
+    pub is_merged: bool,
 }
 
 /// Who is told what a stream says. What it refuses ends the stream.
@@ -141,6 +144,9 @@ pub trait Sink {
 
     /// This client, or all, are done.
     fn bye(&mut self, client: Option<u32>) -> Result<(), String>;
+
+    /// What this client did from here on is missing.
+    fn broken(&mut self, client: u32) -> Result<(), String>;
 }
 
 /// How a stream is written.

@@ -420,6 +420,10 @@ impl Sink for Events<'_> {
     fn bye(&mut self, _: Option<u32>) -> Result<(), String> {
         Ok(())
     }
+
+    fn broken(&mut self, _: u32) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
