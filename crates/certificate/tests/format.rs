@@ -193,7 +193,7 @@ fn damage_is_told_with_its_line() {
     );
     assert_eq!(
         with("claims 18", "claims 19"),
-        "c: line 129: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
+        "c: line 130: expected `claim satisfied LEVEL` or `claim violated LEVEL`, found the end of the file"
     );
     assert_eq!(
         with("events b0 c0", "events b0 x0"),
