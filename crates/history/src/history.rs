@@ -519,18 +519,6 @@ impl History {
         self.columns.positions.get(op.index()).copied().unwrap_or(0)
     }
 
-    /// What was asked by an operation, without its literals; nil where the source does not tell.
-    pub fn statement(&self, op: OpId) -> Value {
-        let statements = &self.columns.statements;
-        let place = statements.binary_search_by_key(&self.position(op), |entry| entry.0);
-        place.map_or(Value::NIL, |place| statements[place].1)
-    }
-
-    /// Whether operations have statements.
-    pub fn has_statements(&self) -> bool {
-        !self.columns.statements.is_empty()
-    }
-
     /// What positions count.
     pub fn position_unit(&self) -> PositionUnit {
         self.columns.unit
