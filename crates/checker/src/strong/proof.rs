@@ -99,7 +99,7 @@ impl<'a> ProofBuilder<'a> {
                 acyclic::Step::Cycle { path } => Some(self.known_steps(path)),
                 acyclic::Step::Input { tag, .. } => match &search.inputs[*tag as usize] {
                     Input::Cycle(edges) => Some(edges.iter().filter_map(known_step).collect()),
-                    _ => None,
+                    Input::Clause(_) => None,
                 },
                 acyclic::Step::Lemma { .. } => None,
             })
