@@ -3,7 +3,7 @@
 //! What was written is read as it was. Of anything else, the files are plain, few, and no larger
 //! together than allowed.
 
-use crate::archive::{self, Entry, Packed};
+use crate::archive::{self, Entry, Member};
 use crate::structured::Choices;
 
 const BYTES_MAX: usize = 1 << 16;
@@ -19,7 +19,7 @@ pub fn opened(bytes: &[u8]) {
         })
         .collect();
     let mut written = Vec::new();
-    archive::write(entries.iter().map(Packed::from), &mut written).expect("memory");
+    archive::write(entries.iter().map(Member::from), &mut written).expect("memory");
     assert_eq!(archive::read(&written[..], BYTES_MAX), Ok(entries));
     while choices.are_left() && !written.is_empty() {
         let place = (choices.below(256) * 256 + choices.below(256)) % written.len();

@@ -6,7 +6,7 @@ use crate::http;
 
 /// Takes bytes for a request, and for a name.
 pub fn requested(bytes: &[u8]) {
-    if let Ok(Some(request)) = http::request(&mut &bytes[..]) {
+    if let Some(request) = http::request(bytes) {
         let text = String::from_utf8_lossy(bytes);
         let head = text.split('\n').skip(1).take_while(|line| !line.trim_end().is_empty());
         let hosts = head.filter(|line| line.to_ascii_lowercase().starts_with("host:"));

@@ -132,6 +132,10 @@ impl Sink for Told {
     fn bye(&mut self, _: Option<u32>) -> Result<(), String> {
         Ok(())
     }
+
+    fn broken(&mut self, _: u32) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 fn verify(profile: Profile, told: &Told) {

@@ -12,6 +12,7 @@ mod memory;
 mod peers;
 mod plot;
 mod runs;
+mod strategies;
 mod strong;
 mod table;
 mod watch;
@@ -37,6 +38,8 @@ enum Command {
     Table(table::Arguments),
     /// Measure the strong levels, hold them to their bars and write the page
     Strong(strong::Arguments),
+    /// Decide histories without one strategy after the other, and write what each is worth
+    Strategies(strategies::Arguments),
     /// Run workloads on a private `PostgreSQL` and write how they compare
     Runs(runs::Arguments),
     /// Verify streams and a private `PostgreSQL` while they run, and write how fast that goes
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Table(arguments) => table::run(&arguments),
         Command::Strong(arguments) => strong::run(&arguments),
+        Command::Strategies(arguments) => strategies::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::WhiteBox(arguments) => white_box::run(&arguments),

@@ -13,17 +13,17 @@ pub(crate) fn in_tree(path: &str) -> PathBuf {
     Path::new(ROOT).join(path)
 }
 
-/// Builds the release program, which lies beside this one.
+/// Builds the program as it is given to others.
 pub(crate) fn built() -> Result<PathBuf, String> {
     let build = Program::new(
         benches::cargo(),
-        ["build", "--release", "--package", "isolde-cli", "--manifest-path"]
+        ["build", "--profile", "dist", "--package", "isolde-cli", "--manifest-path"]
             .map(String::from)
             .into_iter()
             .chain([format!("{ROOT}/Cargo.toml")]),
     );
     build.run()?;
-    Ok(target()?.join("release").join("isolde"))
+    Ok(target()?.join("dist").join("isolde"))
 }
 
 /// The folder that this program was built in.

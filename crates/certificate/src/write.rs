@@ -9,7 +9,7 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 /// The first line of every certificate of this version.
-pub(crate) const FIRST_LINE: &str = "isolde-certificate 1";
+pub(crate) const FIRST_LINE: &str = "isolde-certificate 2";
 
 /// Ids on one line of an order.
 const IDS_ON_A_LINE: usize = 16;

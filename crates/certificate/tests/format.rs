@@ -166,8 +166,8 @@ fn damage_is_told_with_its_line() {
         from_text(&text.replacen(from, to, 1)).unwrap_err()
     };
     assert_eq!(
-        with("certificate 1", "certificate 2"),
-        "c: line 1: expected `isolde-certificate 1`, found `isolde-certificate 2`"
+        with("certificate 2", "certificate 1"),
+        "c: line 1: expected `isolde-certificate 2`, found `isolde-certificate 1`"
     );
     assert_eq!(
         with("sessions 1", "sessions -1"),

@@ -10,12 +10,12 @@
 mod anomaly;
 mod check;
 mod choices;
+mod database_claims;
 mod derivation;
 pub mod elle;
 mod evidence;
 mod explain;
 mod forbidden;
-mod given;
 mod level;
 mod limits;
 pub mod linearizable;
@@ -34,15 +34,15 @@ pub use anomaly::{
     found_by_reading,
 };
 pub use check::{Certified, Check, applicable_levels, check, decided_levels, implied};
+pub use database_claims::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use evidence::{Cycle, Edge, EdgeKind, INITIAL, Reason};
 pub use explain::{
     COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, Explanation, Progress, counterexamples,
     explain, shrink,
 };
-pub use given::{Axiom, Clash, Conflict, Contradiction, conflicts, replay, timestamps};
 pub use isolde_certificate::Rule;
 pub use level::{IMPLICATIONS, Implication, LEVELS, Level, LevelRow};
-pub use limits::{ComponentCounts, Limits, Stage, Work};
+pub use limits::{Limits, Stage, Work};
 pub use strategy::{Strategies, StrategyName};
 pub use strong::{Constraints, Engine, Options, Pruned, Sources, constraints};
 pub use unknown::{Limit, Obstacle, Size, Undefined, Unknown, VersionsKnown};

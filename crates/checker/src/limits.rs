@@ -153,6 +153,12 @@ pub enum Stage {
         /// Keys whose order is open.
         open_keys: u64,
     },
+    /// Putting all sessions in one order, where values repeat.
+    Interleave,
+    /// Trying who wrote what was read, where values repeat.
+    Choose,
+    /// Trying all orders of what was done to some keys.
+    Enumerate,
     /// Deciding what the guess gets wrong.
     Solve,
     /// The solver ended.
@@ -173,19 +179,6 @@ pub enum Stage {
         /// Pairs of versions whose order does not follow.
         open: u64,
     },
-    /// What is left falls apart, and is decided part by part.
-    Components(ComponentCounts),
     /// Finding the shortest explanation.
     Explain,
-}
-
-/// Parts of an undecided history that can be decided one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ComponentCounts {
-    /// How many parts there are.
-    pub parts: u64,
-    /// Events in all of them.
-    pub events: u64,
-    /// Events in the largest.
-    pub largest: u64,
 }

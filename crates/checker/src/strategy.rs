@@ -40,6 +40,8 @@ pub enum StrategyName {
     Commits,
     /// Orders of versions that cycles force, at parallel snapshot isolation.
     ForcedOrders,
+    /// An order of commits near one of a stronger level, to search from.
+    StrongerOrder,
     /// A stronger level that is asked for because it is decided sooner.
     AskStronger,
     /// The orders of commits that a weak level forces.
@@ -77,6 +79,7 @@ impl StrategyName {
         (Self::Saturation, "saturation", "all that follows from known edges, then the solver"),
         (Self::Commits, "commits", "orders of commits that take a search of their own"),
         (Self::ForcedOrders, "forced-orders", "orders of versions that cycles force"),
+        (Self::StrongerOrder, "stronger-order", "an order near a stronger level, to search from"),
         (Self::AskStronger, "ask-stronger", "a stronger level that is decided sooner"),
         (Self::Rule, "rule", "the orders of commits that a weak level forces"),
         (Self::Choices, "choices", "which of several writers a read of a repeated value saw"),

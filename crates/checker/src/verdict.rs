@@ -34,6 +34,9 @@ pub enum Satisfied {
     Implied(Level),
     /// All orders were tried, and one of them shows it.
     Definition,
+    /// It is open which transactions or appends there are, and in one of the ways to take that
+    /// the level holds.
+    Interpretation,
 }
 
 /// Why a level does not hold.

@@ -3,7 +3,7 @@
 //! `docs/anomalies.md` is written by this test from the verdicts of the engine; set
 //! `ISOLDE_WRITE_DOCS` to write it anew. What it must say is asserted apart from it.
 
-use isolde::{Check, IMPLICATIONS, Level, Limits, Verdict};
+use isolde_checker::{Check, IMPLICATIONS, Level, Limits, Verdict};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A search that meets too many contradictions can be given up, and then says so.
 
-use isolde::{Check, Level, Limit, Limits, Options, Sources, Stage, Unknown, Verdict};
+use isolde_checker::{Check, Level, Limit, Limits, Options, Sources, Stage, Unknown, Verdict};
 use isolde_harness::{Anomaly, Distribution, Isolation, Parameters, generate, preset};
 use isolde_history::Index;
 use isolde_history::format::parse_text;

@@ -4,13 +4,13 @@
 //! holds an engine to all of them, so that another engine is one more test of
 //! one line.
 
-use isolde::elle::{Expectations, MODELS, Question, WORKLOADS, Workload, answer};
-use isolde::reference::{self, Reference};
-use isolde::{
+use isolde_certificate::verify;
+use isolde_checker::elle::{Expectations, MODELS, Question, WORKLOADS, Workload, answer};
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{
     AnomalyKind, Check, IMPLICATIONS, Level, Limits, Options, Strategies, StrategyName,
     applicable_levels,
 };
-use isolde_certificate::verify;
 use isolde_history::format::{expectations, parse_text, to_text};
 use isolde_history::{History, Index};
 use std::collections::BTreeMap;
@@ -36,9 +36,9 @@ fn the_engine_says_what_the_corpus_expects() {
     hold_to_the_corpus(|history, level| {
         let index = Index::new(history);
         match Check::new(history, &index, &Limits::NONE).decide(level) {
-            isolde::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
-            isolde::Verdict::Violated(_) => Some(Verdict::Violated),
-            isolde::Verdict::Unknown(_) => Some(Verdict::Unknown),
+            isolde_checker::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
+            isolde_checker::Verdict::Violated(_) => Some(Verdict::Violated),
+            isolde_checker::Verdict::Unknown(_) => Some(Verdict::Unknown),
         }
     });
 }
@@ -52,9 +52,9 @@ fn the_engine_says_the_same_if_it_saturates_first() {
         let options = Options { without, ..Options::default() };
         let mut check = Check::new(history, &index, &Limits::NONE).with_options(options);
         match check.decide(level) {
-            isolde::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
-            isolde::Verdict::Violated(_) => Some(Verdict::Violated),
-            isolde::Verdict::Unknown(_) => Some(Verdict::Unknown),
+            isolde_checker::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
+            isolde_checker::Verdict::Violated(_) => Some(Verdict::Violated),
+            isolde_checker::Verdict::Unknown(_) => Some(Verdict::Unknown),
         }
     });
 }
@@ -68,9 +68,9 @@ fn the_engine_says_nothing_else_without_a_strategy() {
             let index = Index::new(history);
             let mut check = Check::new(history, &index, &Limits::NONE).with_options(options);
             match check.decide(level) {
-                isolde::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
-                isolde::Verdict::Violated(_) => Some(Verdict::Violated),
-                isolde::Verdict::Unknown(_) => None,
+                isolde_checker::Verdict::Satisfied(_) => Some(Verdict::Satisfied),
+                isolde_checker::Verdict::Violated(_) => Some(Verdict::Violated),
+                isolde_checker::Verdict::Unknown(_) => None,
             }
         });
     }
@@ -86,7 +86,7 @@ fn every_anomaly_is_shown_by_a_history_of_the_anomalies() {
         let index = Index::new(&history);
         for level in applicable_levels(&history) {
             let verdict = Check::new(&history, &index, &Limits::NONE).decide(level);
-            let isolde::Verdict::Violated(violated) = verdict else { continue };
+            let isolde_checker::Verdict::Violated(violated) = verdict else { continue };
             for anomaly in violated.anomalies {
                 shown.entry(anomaly.kind).or_default().push(format!("{name} {level}"));
             }
@@ -110,11 +110,11 @@ fn claims_are_refuted_as_the_corpus_says_and_no_others() {
         }
         let index = Index::new(&history);
         let mut found: Vec<String> = Vec::new();
-        let is_refuted = matches!(isolde::replay(&history, &index), Some(Some(_)));
+        let is_refuted = matches!(isolde_checker::replay(&history, &index), Some(Some(_)));
         found.extend(is_refuted.then(|| "serialization-order".to_owned()));
-        let clashes = isolde::timestamps(&history, &index).unwrap_or_default();
+        let clashes = isolde_checker::timestamps(&history, &index).unwrap_or_default();
         found.extend((!clashes.is_empty()).then(|| "timestamps".to_owned()));
-        let conflicts = isolde::conflicts(&history, &index).into_iter();
+        let conflicts = isolde_checker::conflicts(&history, &index).into_iter();
         found.extend(conflicts.map(|conflict| conflict.sources().join(" against ")));
         let expected: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# refuted ")).collect();

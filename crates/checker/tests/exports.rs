@@ -1,7 +1,7 @@
 //! What is written in another format accuses no database that was not accused before:
 //! a writer refuses, or every level that was satisfied still is.
 
-use isolde::{Check, Level, Limits, Verdict, applicable_levels};
+use isolde_checker::{Check, Level, Limits, Verdict, applicable_levels};
 use isolde_history::format::{self, FORMATS, Folder, Format, Input, ReadOptions, Writer};
 use isolde_history::{History, Index, Source};
 use std::collections::BTreeMap;

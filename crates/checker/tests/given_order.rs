@@ -1,7 +1,7 @@
 //! Orders given by the database: a serialization order is the guess, and no more than that; an
 //! order of versions is what it says, removals included.
 
-use isolde::{Check, Level, Limits, Stage, Verdict};
+use isolde_checker::{Check, Level, Limits, Stage, Verdict};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;

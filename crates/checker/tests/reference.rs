@@ -6,8 +6,8 @@
 //! the history has none, linearizability where transactions are longer. The four
 //! session guarantees are one word where they agree.
 
-use isolde::Level;
-use isolde::reference::{Reference, decide, decide_all};
+use isolde_checker::Level;
+use isolde_checker::reference::{Reference, decide, decide_all};
 use isolde_history::format::parse_text;
 
 #[track_caller]

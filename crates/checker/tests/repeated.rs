@@ -1,9 +1,10 @@
 //! Repeated values in histories that are too long for trying all choices of writers.
 
-use isolde::{Check, Level, Limits, Satisfied, Verdict};
+use isolde_checker::{Check, Level, Limits, Satisfied, Stage, Verdict};
 use isolde_history::Index;
 use isolde_history::format::parse_text;
 use std::fmt::Write;
+use std::sync::Mutex;
 
 /// So many reads with two possible writers each: not all choices can be tried.
 const PARTS: usize = 60;
@@ -75,4 +76,18 @@ fn a_stronger_level_is_asked_before_a_long_search() {
     for verdict in verdicts(&parts(300), &asked) {
         assert_eq!(verdict, Verdict::Satisfied(Satisfied::Implied(Level::SessionSerializable)));
     }
+}
+
+/// Nothing was said of what took most of the time.
+#[test]
+fn what_is_tried_where_values_repeat_is_told() {
+    let history = parse_text(&parts(300)).expect("a well-formed history");
+    let index = Index::new(&history);
+    let stages = Mutex::new(Vec::new());
+    let observe = |stage| stages.lock().expect("nobody panics").push(stage);
+    let limits = Limits { observe: &observe, ..Limits::NONE };
+    let verdict = Check::new(&history, &index, &limits).decide(Level::ReadAtomic);
+    assert!(matches!(verdict, Verdict::Satisfied(_)), "{verdict:?}");
+    let stages = stages.lock().expect("nobody panics");
+    assert!(stages.contains(&Stage::Choose) && stages.contains(&Stage::Interleave), "{stages:?}");
 }

@@ -1,6 +1,6 @@
 //! Several levels in turns: what they say depends on neither threads nor the speed of the machine.
 
-use isolde::{Check, Level, Limits, Verdict};
+use isolde_checker::{Check, Level, Limits, Verdict};
 use isolde_harness::{Isolation, Parameters, generate, preset};
 use isolde_history::{History, Index};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,12 +1,16 @@
 //! `isolde advise`: what is wrong with a recording, by the statements of its application.
 
 use crate::exit::{Failure, Status};
+use crate::interruption::Interruption;
+use crate::job::Job;
 use crate::output::{self, OutputFormat};
 use crate::recorded::weakest_setting;
 use crate::{input, limits};
+use isolde::Limit;
 use isolde_history::Index;
 use isolde_report::statements::{Findings, Setting, by_statements, statements_to_text};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Options of `isolde advise`.
 #[derive(clap::Args, Clone)]
@@ -33,8 +37,15 @@ pub(crate) fn parse_setting(name: &str) -> Result<Setting, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
-    let memory_max = arguments.limits.resources.memory_max();
-    let findings = findings(&arguments.recording, &arguments.input, memory_max)?;
+    let interruption = Interruption::of("advise")?;
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME)).interrupted_by(&interruption);
+    let found = findings(&arguments.recording, &arguments.input, &arguments.limits, clock)?;
+    let findings = match found {
+        Ok(findings) => findings,
+        Err(reached) => {
+            return limits::end(reached, &arguments.recording, &arguments.limits.resources);
+        }
+    };
     let text = match arguments.format {
         OutputFormat::Json => serde_json::to_string_pretty(&findings).expect("plain data"),
         OutputFormat::Text => to_text(&findings, &arguments.recording, arguments.level),
@@ -49,14 +60,23 @@ pub(crate) fn status(findings: &Findings, level: Setting) -> Status {
     if is_prevented { Status::Violated } else { Status::Satisfied }
 }
 
-/// What is found in a recording.
+/// What is found in a recording within the limits; or the limit that was reached.
 pub(crate) fn findings(
     recording: &Path,
     input: &input::Arguments,
-    memory_max: Option<usize>,
-) -> Result<Findings, Failure> {
-    let (history, _) = input::read(recording, input, memory_max)?;
-    Ok(by_statements(&history, &Index::new(&history)))
+    limits: &limits::Arguments,
+    clock: limits::Clock,
+) -> Result<Result<Findings, Limit>, Failure> {
+    let job = Arc::new(Job::new(clock, &limits.resources, false));
+    let (path, input) = (recording.to_owned(), input.clone());
+    let found = job.within(move |job| {
+        let (history, _) = input::read(&path, &input, job.memory_max)?;
+        Ok::<Findings, Failure>(by_statements(&history, &Index::new(&history)))
+    });
+    match found {
+        Ok(findings) => findings.map(Ok),
+        Err(reached) => Ok(Err(reached)),
+    }
 }
 
 pub(crate) fn to_text(findings: &Findings, recording: &Path, level: Setting) -> String {

@@ -43,26 +43,26 @@ impl From<io::Error> for Damage {
 }
 
 /// A file to be packed, which need not fit in memory.
-pub(crate) struct Packed<'a> {
+pub(crate) struct Member<'a> {
     pub(crate) name: &'a str,
     pub(crate) length: u64,
     pub(crate) content: Box<dyn Read + 'a>,
 }
 
-impl<'a> From<&'a Entry> for Packed<'a> {
-    fn from(entry: &'a Entry) -> Packed<'a> {
+impl<'a> From<&'a Entry> for Member<'a> {
+    fn from(entry: &'a Entry) -> Member<'a> {
         let Entry { name, content } = entry;
-        Packed { name, length: content.len() as u64, content: Box::new(content.as_slice()) }
+        Member { name, length: content.len() as u64, content: Box::new(content.as_slice()) }
     }
 }
 
 /// Writes an archive. The same files give the same bytes: there are no times in it.
 pub(crate) fn write<'a>(
-    files: impl IntoIterator<Item = Packed<'a>>,
+    files: impl IntoIterator<Item = Member<'a>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut archive = Builder::new(GzEncoder::new(out, Compression::default()));
-    for Packed { name, length, content } in files {
+    for Member { name, length, content } in files {
         let mut header = Header::new_ustar();
         header.set_size(length);
         header.set_mode(0o644);
@@ -152,7 +152,7 @@ mod tests {
 
     fn written(entries: &[Entry]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(entries.iter().map(Packed::from), &mut bytes).expect("memory");
+        write(entries.iter().map(Member::from), &mut bytes).expect("memory");
         bytes
     }
 
@@ -161,7 +161,7 @@ mod tests {
         let packed = |length| {
             let content = Box::new(&b"hello"[..]);
             let mut bytes = Vec::new();
-            write([Packed { name: "a", length, content }], &mut bytes).map(|()| bytes)
+            write([Member { name: "a", length, content }], &mut bytes).map(|()| bytes)
         };
         let grown = packed(2).expect("memory");
         assert_eq!(read(&*grown, 10), Ok(vec![entry("a", b"he")]));

@@ -3,13 +3,13 @@
 //! It holds the history, its smallest part that violates a level, the report, proofs of the
 //! verdicts, what the run was, and how to repeat it. `isolde report` opens it, and so does `tar`.
 
-use crate::archive::{self, Entry, Packed};
+use crate::archive::{self, Entry, Member};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::limits::Clock;
 use crate::subject::{BUNDLE, MANIFEST, Opening, RUN_FILE, Subject};
-use crate::{beside, deciding, explain, input, limits, output, say, shrink, status_line};
+use crate::{decision, explain, input, limits, output, run_metadata, say, shrink, status_line};
 use isolde::{Check, Level, Limit, Options};
 use isolde_history::format::{self, Writer};
 use isolde_history::{History, Index, ReadError};
@@ -95,11 +95,11 @@ struct Files {
 
 impl Files {
     fn pack(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut files: Vec<Packed<'_>> = self.entries.iter().map(Packed::from).collect();
+        let mut files: Vec<Member<'_>> = self.entries.iter().map(Member::from).collect();
         if let Some((name, path, length)) = &self.recorded {
             let unread = |error| io::Error::other(format!("{}: {error}", path.display()));
             let content = Box::new(File::open(path).map_err(unread)?);
-            files.insert(1, Packed { name, length: *length, content });
+            files.insert(1, Member { name, length: *length, content });
         }
         archive::write(files, out)
     }
@@ -122,8 +122,10 @@ fn gathered_so_far(
     reached: Limit,
 ) -> Result<Option<Files>, Failure> {
     let (file, name) = (&arguments.file, input::name(&arguments.file));
-    let Some(mut subject) = Subject::so_far(&job.so_far, &name, reached) else { return Ok(None) };
-    subject.source = beside::log_of(file).or_else(|| file.is_file().then(|| file.clone()));
+    let Some(mut subject) = Subject::partial_result(&job.partial_result, &name, reached) else {
+        return Ok(None);
+    };
+    subject.source = run_metadata::log_of(file).or_else(|| file.is_file().then(|| file.clone()));
     if arguments.shrunk || subject.source.is_none() {
         return Ok(None);
     }
@@ -245,7 +247,7 @@ fn findings(subject: &Subject, arguments: &Arguments, job: &Job) -> Findings {
     job.limited((history, &index), |limits| {
         job.clock.keep(job.clock.share(4));
         let mut checking = Check::new(history, &index, limits);
-        let decided = deciding::decide_within(&mut checking, &levels, &job.clock, |_, _, _| {});
+        let decided = decision::decide_within(&mut checking, &levels, &job.clock, |_, _, _| {});
         let certified = checking.certify(&levels);
         let mut content = Vec::new();
         let written = isolde_certificate::write(&certified.certificate, &mut content);

@@ -3,13 +3,13 @@
 //! Without `--level` it is a report and not a gate: it exits 0 once every level is
 //! decided. With levels it passes only if all of them hold.
 
-use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output;
+use crate::partial_result::PartialResult;
 use crate::reports::{self, Form, Rendered, Wanted};
-use crate::so_far::SoFar;
+use crate::run_metadata::RunMetadata;
 use crate::without::{Source, Without, sources, sources_of, strategies_of};
 use crate::{input, limits, say, suggestion};
 use clap::ValueEnum;
@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     /// status: 0 or 1 instead of 2
     #[arg(long, value_enum, value_name = "AS")]
     unknown: Option<UnknownAs>,
-    /// Tell where the time went
+    /// List every level, those that follow from others too, and tell where the time went
     #[arg(long, short)]
     verbose: bool,
     /// Print the verdicts alone
@@ -237,7 +237,7 @@ fn one(
     let job = Arc::new(Job::new(clock, &arguments.limits.resources, tells));
     let (path, options) = (file.to_owned(), arguments.clone());
     let result = job.within(move |job| checked(&path, &options, job));
-    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.so_far))
+    result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.partial_result))
 }
 
 /// The result where something did not end within the limits: what is known by then.
@@ -245,17 +245,20 @@ fn given_up(
     file: &Path,
     arguments: &Arguments,
     reached: Limit,
-    so_far: &SoFar,
+    partial_result: &PartialResult,
 ) -> Result<(Vec<Rendered>, Status), Failure> {
     if let Some(failure) = limits::while_reading(reached, file, &arguments.limits.resources) {
         return Err(failure);
     }
-    let levels = so_far.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
-    let decided = so_far.decided(&levels, reached);
-    if let Some(path) = arguments.certificate.as_ref().filter(|_| so_far.certificate.give_up()) {
+    let levels =
+        partial_result.levels().map_or_else(|| levels_of(arguments, None), <[Level]>::to_vec);
+    let decided = partial_result.decided(&levels, reached);
+    if let Some(path) =
+        arguments.certificate.as_ref().filter(|_| partial_result.certificate.give_up())
+    {
         say(&format!("isolde: {}: no certificate was written: {reached}", path.display()));
     }
-    let report = so_far.report(&input::name(file), &decided, reached);
+    let report = partial_result.report(&input::name(file), &decided, reached);
     Ok((rendered(&report, None, file, arguments)?, status_of(&decided, arguments)))
 }
 
@@ -315,7 +318,7 @@ fn checked(
     let read_at = Instant::now();
     let index = Index::new(&history);
     let indexed_at = Instant::now();
-    let (name, beside) = (input::name(file), Beside::of(file, job.memory_max));
+    let (name, metadata) = (input::name(file), RunMetadata::of(file, job.memory_max));
     if arguments.verbose {
         tell_sizes(&name, [start, read_at, indexed_at], (&history, &index));
     }
@@ -336,7 +339,7 @@ fn checked(
             job.clock.use_the_rest();
             let certificate = certified(&mut check, &levels);
             let write = |out: &mut dyn Write| isolde_certificate::write(&certificate, out);
-            job.so_far.certificate.write(|| output::write_whole(path, write))?;
+            job.partial_result.certificate.write(|| output::write_whole(path, write))?;
         }
         Ok::<_, Failure>((decided, check.found().to_vec()))
     });
@@ -349,10 +352,10 @@ fn checked(
     job.clock.use_the_rest();
     let findings =
         Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };
-    let names = (beside.source.as_str(), format.name);
+    let names = (metadata.source.as_str(), format.name);
     let mut report = Report::new(&history, &index, names, &findings);
-    beside.note(file, &mut report);
-    let given = shows && options.sources.given && history.has_evidence();
+    metadata.note(file, &mut report);
+    let given = shows && options.sources.database_order && history.has_evidence();
     let status = with_claims(status_of(&decided, arguments), &report, arguments);
     let status = tested(status, &report, arguments);
     if given && arguments.engine != Engine::Reference {
@@ -427,7 +430,13 @@ fn rendered(
 }
 
 fn printed(report: &Report, file: &Path, arguments: &Arguments) -> String {
-    let detail = if arguments.quiet { Detail::Verdicts } else { Detail::Full };
+    // Who names levels wants to hear about each.
+    let is_every = arguments.verbose || !arguments.levels.is_empty();
+    let detail = match arguments.quiet {
+        true => Detail::Verdicts,
+        false if is_every => Detail::Every,
+        false => Detail::Full,
+    };
     let asked = asked(arguments);
     let gate = arguments.levels.is_empty().then(|| gate(report, file, &asked)).flatten();
     let text = to_text(report, detail, gate.as_deref());

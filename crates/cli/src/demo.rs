@@ -12,7 +12,7 @@ use isolde_harness::bank::{self, BALANCE, Booking};
 use isolde_harness::{Bug, Parameters, generate, preset};
 use isolde_history::{History, Index, TxnId};
 use isolde_report::scenario::Role;
-use isolde_report::{Dress, Page, Report, Scenario};
+use isolde_report::{Page, Report, Scenario, TerminalStyle};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     convert::write(&recorded(), &text, Some(&file))?;
     let told = checked(&file, &page)?;
     let told = told + &what_next(&file, &page);
-    let fitted = Dress { width: Some(COLUMNS), colour: false }.dress(&told);
+    let fitted = TerminalStyle { width: Some(COLUMNS), colour: false }.apply(&told);
     out(&terminal::dressed(&fitted))?;
     if arguments.open {
         open(&page)?;

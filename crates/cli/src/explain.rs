@@ -1,12 +1,12 @@
 //! `isolde explain`: violations as whole arguments, with everything they follow from.
 
-use crate::beside::Beside;
 use crate::check::{self, parse_level};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output::{self, OutputFormat};
-use crate::so_far::SoFar;
+use crate::partial_result::PartialResult;
+use crate::run_metadata::RunMetadata;
 use crate::without::{Source, sources};
 use crate::{input, limits};
 use isolde::{Check, Level, Limit, Options, Verdict, Violated, applicable_levels};
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let options = arguments.clone();
     let (text, status) = match job.within(move |job| explained(&options, job)) {
         Ok(result) => result?,
-        Err(reached) => match given_up(arguments, reached, &job.so_far) {
+        Err(reached) => match given_up(arguments, reached, &job.partial_result) {
             Some(known) => known,
             None => return limits::end(reached, &arguments.file, &arguments.limits.resources),
         },
@@ -63,16 +63,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 /// What is known by the time that a limit is reached: which levels are violated. Nothing if the
 /// history was not even read.
-fn given_up(arguments: &Arguments, reached: Limit, so_far: &SoFar) -> Option<(String, Status)> {
-    let decided = so_far.decided(so_far.levels()?, reached);
-    let report = so_far.report(&input::name(&arguments.file), &decided, reached);
+fn given_up(
+    arguments: &Arguments,
+    reached: Limit,
+    partial_result: &PartialResult,
+) -> Option<(String, Status)> {
+    let decided = partial_result.decided(partial_result.levels()?, reached);
+    let report = partial_result.report(&input::name(&arguments.file), &decided, reached);
     Some((arguments.told(&report), arguments.status(&decided)))
 }
 
 fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failure> {
     let (mut history, format) = input::read(&arguments.file, &arguments.input, job.memory_max)?;
     let sources = sources(&arguments.without);
-    if !sources.given {
+    if !sources.database_order {
         history = history.without_version_orders();
     }
     let mut levels = arguments.levels.clone();
@@ -91,12 +95,12 @@ fn explained(arguments: &Arguments, job: &Job) -> Result<(String, Status), Failu
     });
     job.clock.use_the_rest();
     let shown = job.explain((&history, &index), &decided, options);
-    let beside = Beside::of(&arguments.file, job.memory_max);
+    let metadata = RunMetadata::of(&arguments.file, job.memory_max);
     let findings =
         Findings { decided: &decided, counterexamples: &shown, by_reading: &by_reading, options };
-    let names = (beside.source.as_str(), format.name);
+    let names = (metadata.source.as_str(), format.name);
     let mut report = Report::new(&history, &index, names, &findings);
-    beside.note(&arguments.file, &mut report);
+    metadata.note(&arguments.file, &mut report);
     Ok((arguments.told(&report), arguments.status(&decided)))
 }
 

@@ -1,7 +1,7 @@
 //! Options that say how a history is read, and reading it.
 
 use crate::exit::Failure;
-use crate::{beside, heap, subject, suggestion};
+use crate::{heap, run_metadata, subject, suggestion};
 use isolde_history::format::{self, Format, ReadOptions};
 use isolde_history::{History, ReadError, memory_size};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(crate) fn read(
     memory_max: Option<usize>,
 ) -> Result<(History, &'static Format), Failure> {
     let read = read_again(path, arguments, memory_max)?;
-    beside::warn_of_other_counts(path, &read.0);
+    run_metadata::warn_of_other_counts(path, &read.0);
     Ok(read)
 }
 
@@ -91,7 +91,7 @@ fn read_any(
         return Ok(bundled);
     }
     // The folder of a run stands for what was recorded in it.
-    let log = beside::log_of(path);
+    let log = run_metadata::log_of(path);
     refuse_folder_without_files(path)?;
     let input = format::open(log.as_deref().unwrap_or(path))?;
     Ok(match known {

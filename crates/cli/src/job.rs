@@ -1,12 +1,12 @@
 //! Work on one history: how long it may take, what is known of it, and who is told.
 //!
 //! One thread works, another waits, as [`limits::within`] has it. What the first finds is left in
-//! [`SoFar`] for the second, and told on a terminal as it is found.
+//! [`PartialResult`] for the second, and told on a terminal as it is found.
 
 use crate::limits::{self, Clock};
+use crate::partial_result::PartialResult;
 use crate::progress::Progress;
-use crate::so_far::SoFar;
-use crate::{deciding, say, status_line};
+use crate::{decision, say, status_line};
 use isolde::{
     Check, Counterexamples, Level, Limit, Limits, Options, Verdict, counterexamples, implied,
 };
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Job {
     pub(crate) clock: Clock,
     pub(crate) memory_max: Option<usize>,
-    pub(crate) so_far: SoFar,
+    pub(crate) partial_result: PartialResult,
     pub(crate) progress: Progress,
     /// How much of the time is for what comes after deciding.
     kept: Duration,
@@ -33,8 +33,8 @@ impl Job {
     /// One that begins now.
     pub(crate) fn new(clock: Clock, resources: &limits::Resources, tells: bool) -> Job {
         let (kept, memory_max) = (clock.explaining_share(), resources.memory_max());
-        let (so_far, progress, announcement) = Default::default();
-        Job { clock, memory_max, so_far, progress, kept, announcement, tells }
+        let (partial_result, progress, announcement) = Default::default();
+        Job { clock, memory_max, partial_result, progress, kept, announcement, tells }
     }
 
     /// The same, with half of the time for what comes after deciding.
@@ -79,7 +79,7 @@ impl Job {
 
     /// Takes note of a history that was read, and of the levels to be decided.
     pub(crate) fn has_read(&self, history: &History, format: &'static str, levels: &[Level]) {
-        self.so_far.note_read(history, format, levels);
+        self.partial_result.note_read(history, format, levels);
         self.progress.begin(levels.len());
     }
 
@@ -92,7 +92,7 @@ impl Job {
     ) -> Vec<Decided> {
         self.clock.keep(self.kept);
         let mut decided =
-            deciding::decide_within(check, levels, &self.clock, |level, verdict, time| {
+            decision::decide_within(check, levels, &self.clock, |level, verdict, time| {
                 self.note(level, verdict, time);
                 tell(level, verdict, time);
             });
@@ -104,14 +104,16 @@ impl Job {
     pub(crate) fn note(&self, level: Level, verdict: &Verdict, seconds: f64) {
         self.progress.decided(level, verdict);
         if self.tells && status_line::is_there() && !matches!(verdict, Verdict::Unknown(_)) {
-            let known = self.so_far.known();
-            // What follows from what was told before is no news.
-            if implied(level, known.iter().map(|(level, verdict, _)| (*level, verdict))).is_none() {
+            let known = self.partial_result.known();
+            let is_told = known.iter().any(|it| it.0 == level && it.1.name() == verdict.name());
+            let follows = || implied(level, known.iter().map(|it| (it.0, &it.1))).is_some();
+            // What was told before, or follows from it, is no news.
+            if !is_told && !follows() {
                 let after = self.clock.elapsed().as_secs_f64();
                 status_line::find(format!("{level}: {}, after {after:.1} s", verdict.name()));
             }
         }
-        self.so_far.note(level, verdict, seconds);
+        self.partial_result.note(level, verdict, seconds);
     }
 
     /// Says how long a level took, and what it took it for.

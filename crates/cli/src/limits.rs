@@ -21,6 +21,7 @@ const EXPLAINING_PARTS: u32 = 8;
 /// Time that a check may use, and its resources.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct Arguments {
     /// End after this long, such as 30s, 5m or 500ms, with what is known by then: what is not
     /// decided is `unknown`. `none` is no limit [default: 5m where levels are decided]
@@ -74,6 +75,8 @@ pub(crate) struct Clock {
     start: Instant,
     /// When all of it has to be over.
     last: Option<Instant>,
+    /// How long it may take, as it was asked for.
+    budget: Option<Duration>,
     /// In nanoseconds since the start, like the next; the largest number is never.
     deadline: AtomicU64,
     turn_ends: AtomicU64,
@@ -87,11 +90,17 @@ impl Clock {
         let never = || AtomicU64::new(u64::MAX);
         let is_memory = AtomicBool::new(false);
         let (deadline, turn_ends, interrupted) = (never(), never(), Arc::default());
-        let clock = Clock { start, last, deadline, turn_ends, is_memory, interrupted };
+        let budget = last.map(|last| last.saturating_duration_since(start));
+        let clock = Clock { start, last, budget, deadline, turn_ends, is_memory, interrupted };
         if let Some(last) = last {
             clock.ends_at(last);
         }
         clock
+    }
+
+    /// The same, where somebody asked for less.
+    pub(crate) fn asked_for(self, budget: Option<Duration>) -> Clock {
+        Clock { budget, ..self }
     }
 
     /// The same, and a signal ends it.
@@ -260,7 +269,7 @@ pub(crate) fn within_and<T: Send + 'static>(
         say(&format!("isolde: cannot start a thread: {error}"));
         Limit::Threads
     })?;
-    status_line::begin(clock.last.map(|last| last.saturating_duration_since(clock.start)));
+    status_line::begin(clock.budget);
     let mut patience = Patience::default();
     let result = loop {
         match receiver.recv_timeout(LOOK) {
@@ -311,13 +320,14 @@ impl Patience {
 /// Memory and threads that a command may use.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct Resources {
     /// Use no more memory than this, such as 4G or 500M, beside the program [default: what
     /// is available]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<usize>,
     /// Use this many threads [default: one per core]
-    #[arg(long, value_name = "NUMBER", value_parser = parse_threads)]
+    #[arg(long, hide_short_help = true, value_name = "NUMBER", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
 }
 
@@ -354,20 +364,10 @@ fn available_memory() -> Option<usize> {
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("expected a time such as 30s, 5m, 2h, 500ms or 3us, found `{text}`");
-    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    let milliseconds: u64 = match &text[digits..] {
-        "" if number == 0 => return Ok(Duration::ZERO),
-        "ns" => return Ok(Duration::from_nanos(number)),
-        "us" | "µs" => return Ok(Duration::from_micros(number)),
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+    let time = humantime::parse_duration(text).ok();
+    // Some times are so long that no clock gets there.
+    time.filter(|&time| Instant::now().checked_add(time).is_some())
+        .ok_or_else(|| format!("expected a time such as 30s, 5m, 2h, 500ms or 3us, found `{text}`"))
 }
 
 fn parse_timeout(text: &str) -> Result<Timeout, String> {
@@ -389,22 +389,9 @@ pub(crate) fn parse_lasting(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time as [`parse_duration`] takes it, in its largest unit.
+/// A time as [`parse_duration`] takes it, in one word.
 pub(crate) fn typed(duration: Duration) -> String {
-    const MILLISECOND: u128 = 1_000_000;
-    let nanoseconds = duration.as_nanos();
-    let units = [
-        ("h", 3_600_000 * MILLISECOND),
-        ("m", 60_000 * MILLISECOND),
-        ("s", 1000 * MILLISECOND),
-        ("ms", MILLISECOND),
-        ("us", 1000),
-        ("ns", 1),
-    ];
-    let whole =
-        units.into_iter().find(|unit| nanoseconds.is_multiple_of(unit.1) && nanoseconds > 0);
-    let (name, length) = whole.unwrap_or(("ms", MILLISECOND));
-    format!("{}{name}", nanoseconds / length)
+    humantime::format_duration(duration).to_string().replace(' ', "")
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -414,6 +401,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     }
 }
 
+/// By hand: G is 2^30 as systems count memory, for libraries of sizes it is 10^9.
 fn parse_size(text: &str) -> Result<usize, String> {
     let wrong = || format!("expected a size such as 1T, 4G, 500M or 100K, found `{text}`");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
@@ -443,8 +431,7 @@ mod tests {
         assert_eq!(parse_size("1T"), Ok(1 << 40));
         assert_eq!(parse_size("4G"), Ok(4 << 30));
         assert_eq!(parse_size("12"), Ok(12));
-        for wrong in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "18446744073709551615h"]
-        {
+        for wrong in ["", "5", "s", "-1s", "99999999999999999999s", "9223372036854775807s"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "G", "4P", "99999999999999999999", "18446744073709551615G"] {
@@ -485,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_time_is_typed_as_it_is_read() {
-        for text in ["2h", "90m", "30s", "500ms", "3us", "1500ns", "0ms"] {
+        for text in ["2h", "1h30m", "30s", "500ms", "3us", "1us500ns", "0s"] {
             assert_eq!(parse_duration(text).map(typed), Ok(text.to_owned()));
         }
     }

@@ -3,9 +3,9 @@
 //! Exits 1 if any rule found something: a verdict on such a recording may say more
 //! about the recording than about the database.
 
-use crate::beside::Beside;
 use crate::exit::{Failure, Status};
 use crate::output::{self, OutputFormat};
+use crate::run_metadata::RunMetadata;
 use crate::{input, limits, out};
 use isolde::lint::{RULES, lint};
 use isolde_history::Index;
@@ -53,7 +53,7 @@ fn linted(file: &Path, arguments: &Arguments) -> Result<(String, Status), Failur
     let (history, format) = input::read(file, &arguments.input, memory_max)?;
     let index = Index::new(&history);
     let findings = lint(&history, &index);
-    let source = Beside::of(file, memory_max).source;
+    let source = RunMetadata::of(file, memory_max).source;
     let mut report = LintReport::new(&history, &index, (&source, format.name), &findings);
     report.file = input::name(file);
     let text = match arguments.format {

@@ -18,6 +18,7 @@ use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
 use serde::Serialize;
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Options of `isolde matrix`.
@@ -442,6 +443,33 @@ const LEGEND: &str = "✓ prevented, — possible, ? not decided, · cannot be t
                       w a step had to wait, a a transaction was aborted, ! promised otherwise, d the same, \
                       but documented";
 
+/// A wider table is folded.
+const COLUMNS: usize = 80;
+
+fn column_width(head: &str) -> usize {
+    head.len().max(3)
+}
+
+/// The columns of each part of a table, which fit beside the first one.
+fn folded(first: usize, head: &[String]) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut width = usize::MAX;
+    for (place, head) in head.iter().enumerate() {
+        let wide = 2 + column_width(head);
+        match parts.last_mut() {
+            Some(part) if width + wide <= COLUMNS => {
+                part.end = place + 1;
+                width += wide;
+            }
+            _ => {
+                parts.push(place..place + 1);
+                width = first + wide;
+            }
+        }
+    }
+    parts
+}
+
 impl Matrix {
     fn status(&self) -> Status {
         let cells = || self.isolations.iter().flat_map(|row| &row.anomalies);
@@ -469,19 +497,25 @@ impl Matrix {
     }
 
     fn to_text(&self) -> String {
-        let mut text = format!("{} {}\n\n", self.database, self.database_version);
+        let mut text = format!("{} {}\n", self.database, self.database_version);
         let first = self.isolations.iter().map(|row| row.isolation.len()).max().unwrap_or(0);
-        let mut line = |name: &str, cells: Vec<String>| {
-            let mut line = format!("{name:first$}");
-            for (cell, head) in cells.iter().zip(self.head()) {
-                write!(line, "  {cell:width$}", width = head.len().max(3)).expect("a string grows");
-            }
-            text.push_str(line.trim_end());
+        let head: Vec<String> = self.head().into_iter().map(str::to_owned).collect();
+        for columns in folded(first, &head) {
             text.push('\n');
-        };
-        line("", self.head().into_iter().map(str::to_owned).collect());
-        for row in &self.isolations {
-            line(&row.isolation, row.anomalies.iter().map(Cell::shown).collect());
+            let mut line = |name: &str, cells: &[String]| {
+                let mut line = format!("{name:first$}");
+                for (cell, head) in cells[columns.clone()].iter().zip(&head[columns.clone()]) {
+                    write!(line, "  {cell:width$}", width = column_width(head))
+                        .expect("a string grows");
+                }
+                text.push_str(line.trim_end());
+                text.push('\n');
+            };
+            line("", &head);
+            for row in &self.isolations {
+                let cells: Vec<String> = row.anomalies.iter().map(Cell::shown).collect();
+                line(&row.isolation, &cells);
+            }
         }
         write!(text, "\n{LEGEND}\n").expect("a string grows");
         self.add_documented(&mut text);
@@ -526,6 +560,16 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wide_table_is_folded_where_the_next_column_does_not_fit() {
+        let head: Vec<String> = [10, 20, 30, 40, 90].map(|width| "x".repeat(width)).into();
+        let parts = |first, head: &[String]| format!("{:?}", folded(first, head));
+        assert_eq!(parts(20, &head), "[0..2, 2..3, 3..4, 4..5]");
+        assert_eq!(parts(12, &head[..3]), "[0..3]");
+        assert_eq!(parts(15, &head[..3]), "[0..2, 2..3]");
+        assert_eq!(parts(12, &[]), "[]");
+    }
 
     #[test]
     fn a_wait_that_took_too_long_prevents_nothing() {

@@ -1,7 +1,7 @@
 //! Where the time of a check went: the engine says what it is at, this looks at the clock.
 
 use crate::status_line;
-use isolde::{ComponentCounts, Level, Stage, StrategyName, Verdict};
+use isolde::{Level, Stage, StrategyName, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard};
@@ -67,6 +67,9 @@ impl Progress {
             }
             Stage::Infer => "infer",
             Stage::Witness => "witness",
+            Stage::Interleave => "interleave",
+            Stage::Choose => "choose",
+            Stage::Enumerate => "enumerate",
             Stage::Solve => "solve",
             Stage::Saturate => "saturate",
             Stage::Explain => "explain",
@@ -86,10 +89,6 @@ impl Progress {
                 state.counts.push(format!(
                     "{derived} edges derived in {rounds} rounds, {open} pairs left open"
                 ));
-                return;
-            }
-            Stage::Components(ComponentCounts { parts, largest, .. }) => {
-                state.counts.push(format!("{parts} parts apart, the largest of {largest} events"));
                 return;
             }
         };

@@ -88,8 +88,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
 /// Tells what was recorded, and what is wrong with it.
 fn judge(arguments: &Arguments, account: &Account, folder: &Path) -> Result<Status, Failure> {
     let input = input::Arguments { from: None, initial: None, complete_log: false };
-    let memory_max = arguments.limits.resources.memory_max();
-    let findings = advise::findings(folder, &input, memory_max)?;
+    // The signal that ended the recording does not end this, the next one does.
+    let clock = arguments.limits.clock(Some(limits::USUAL_TIME));
+    let findings = match advise::findings(folder, &input, &arguments.limits, clock)? {
+        Ok(findings) => findings,
+        Err(reached) => return limits::end(reached, folder, &arguments.limits.resources),
+    };
     let text = match arguments.format {
         OutputFormat::Json => {
             let json = serde_json::json!({ "recording": account, "findings": findings });

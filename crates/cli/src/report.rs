@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let page = match made {
         Ok(page) => page?,
         Err(reached) => {
-            let Some(subject) = Subject::so_far(&job.so_far, &name, reached) else {
+            let Some(subject) = Subject::partial_result(&job.partial_result, &name, reached) else {
                 return limits::end(reached, &arguments.file, &arguments.limits.resources);
             };
             let message = reached;

@@ -7,7 +7,7 @@ use crate::exit::{Failure, Status};
 use crate::http::{self, Answer, Waiting};
 use crate::interruption::Interruption;
 use crate::job::Job;
-use crate::run::strongest;
+use crate::run::strongest_levels;
 use crate::subject::{HISTORY_FILE, Opening, RUN_FILE, read_json};
 use crate::{input, limits, out, report, say};
 use isolde_report::{RunRow, runs_to_html};
@@ -183,7 +183,7 @@ fn row(name: String, folder: &Path) -> RunRow {
     let names = |field: &str| -> Vec<&str> {
         run[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     };
-    let seen = strongest::to_text(&names("strongest"), &names("undecided"));
+    let seen = strongest_levels::to_text(&names("strongest"), &names("undecided"));
     let told: Vec<String> =
         gate.iter().map(|(level, verdict)| format!("{level}: {verdict}")).collect();
     RunRow {

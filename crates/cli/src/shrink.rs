@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let time = arguments.limits.time(Some(limits::USUAL_TIME));
     // What was found in time is worth an answer after it.
     let clock = limits::Clock::new(start, time.map(|time| start + time + EXPECTED_AFTER));
-    let clock = clock.interrupted_by(&interruption);
+    let clock = clock.asked_for(time).interrupted_by(&interruption);
     let job = Arc::new(Job::new(clock, &arguments.limits.resources, true).keeping_half());
     let options = arguments.clone();
     let shrunk = match job.within(move |job| shrunk(&options, job, start)) {

@@ -69,12 +69,8 @@ pub(crate) fn draw() {
     if elapsed < DELAY || line.drawn.is_some_and(|drawn| drawn.elapsed() < EVERY) {
         return;
     }
-    let mut text = String::new();
-    for news in line.news.drain(..) {
-        let news = isolde_report::visible(&news);
-        text.push_str(&["\r", &news, "\x1b[K\n"].concat());
-    }
-    let now = shortened(&line.text(elapsed), columns() - 1);
+    let text = line.news();
+    let now = fitting(&line.text(elapsed));
     line.drawn = Some(Instant::now());
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "{text}\r{now}\x1b[K").and_then(|()| stderr.flush());
@@ -86,7 +82,8 @@ pub(crate) fn above(say: impl FnOnce()) {
     if let Some(line) = line.as_deref_mut().and_then(Option::as_mut)
         && line.drawn.take().is_some()
     {
-        erase();
+        // What was found before comes first.
+        let _ = write!(std::io::stderr().lock(), "{}\r\x1b[K", line.news());
     }
     say();
 }
@@ -100,6 +97,12 @@ pub(crate) fn end() {
 }
 
 impl Line {
+    /// What was found since the last time, each on a line of its own.
+    fn news(&mut self) -> String {
+        let visible = self.news.drain(..).map(|news| isolde_report::visible(&news));
+        visible.map(|news| format!("\r{news}\x1b[K\n")).collect()
+    }
+
     fn text(&self, elapsed: Duration) -> String {
         let budget = self.budget.map(limits::typed);
         let budget = budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
@@ -125,6 +128,11 @@ fn erase() {
     let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
 }
 
+/// As much of a text as fits on a line of the terminal.
+pub(crate) fn fitting(text: &str) -> String {
+    shortened(text, columns() - 1)
+}
+
 /// As much of a text as fits.
 fn shortened(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
@@ -148,6 +156,15 @@ fn columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_is_told_once_above_the_line() {
+        let news = vec!["serializable: violated".to_owned(), "prefix: satisfied".to_owned()];
+        let doing = String::new();
+        let mut line = Line { begun: Instant::now(), budget: None, doing, news, drawn: None };
+        let both = "\rserializable: violated\x1b[K\n\rprefix: satisfied\x1b[K\n";
+        assert_eq!([line.news(), line.news()], [both, ""]);
+    }
 
     #[test]
     fn the_line_of_the_longest_level_fits_an_old_terminal() {

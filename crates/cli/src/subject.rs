@@ -2,8 +2,8 @@
 
 use crate::exit::Failure;
 use crate::job::Job;
-use crate::so_far::SoFar;
-use crate::{archive, beside, heap, input};
+use crate::partial_result::PartialResult;
+use crate::{archive, heap, input, run_metadata};
 use isolde::{Check, Limit, Options, applicable_levels};
 use isolde_history::format::{self, Format, Input, ReadOptions};
 use isolde_history::{History, Index, ReadError, Source};
@@ -50,9 +50,13 @@ pub(crate) struct Subject {
 impl Subject {
     /// What is known of a history that was not checked to the end when a limit was reached;
     /// nothing if it was not even read.
-    pub(crate) fn so_far(so_far: &SoFar, name: &str, reached: Limit) -> Option<Subject> {
-        let decided = so_far.decided(so_far.levels()?, reached);
-        let report = so_far.report(name, &decided, reached);
+    pub(crate) fn partial_result(
+        partial_result: &PartialResult,
+        name: &str,
+        reached: Limit,
+    ) -> Option<Subject> {
+        let decided = partial_result.decided(partial_result.levels()?, reached);
+        let report = partial_result.report(name, &decided, reached);
         let report = serde_json::to_value(&report).expect("a report is plain data");
         Some(Subject { report, run: None, history: None, source: None })
     }
@@ -132,7 +136,7 @@ impl Opening<'_> {
         let (mut read, mut source) = (None, None);
         if history.is_file() {
             let recorded = format::read_detected(format::open(history)?, self.options())?.0;
-            beside::warn_of_counts_other_than(&report["history"], history, &recorded);
+            run_metadata::warn_of_counts_other_than(&report["history"], history, &recorded);
             read = Some(recorded);
             source = Some(history.to_owned());
         }

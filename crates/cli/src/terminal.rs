@@ -1,7 +1,7 @@
 //! Whether standard output is a terminal, how wide it is, and whether it wants colour.
 
 use clap::ValueEnum;
-use isolde_report::Dress;
+use isolde_report::TerminalStyle;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
@@ -33,7 +33,7 @@ pub(crate) fn dressed(text: &str) -> String {
         variable("NO_COLOR").is_some() || variable("TERM").is_some_and(|it| it == "dumb");
     let colour = asked == Colour::Always || (asked == Colour::Auto && is_terminal && !is_plain);
     let width = is_terminal.then(width).flatten();
-    Dress { width, colour }.dress(text)
+    TerminalStyle { width, colour }.apply(text)
 }
 
 /// Columns of the terminal that standard output is.

@@ -64,7 +64,7 @@ pub(crate) fn sources(without: &[Source]) -> Sources {
     Sources {
         read_modify_write: uses(Source::ReadModifyWrite),
         lists: uses(Source::Lists),
-        given: uses(Source::Given),
+        database_order: uses(Source::Given),
         session: uses(Source::Session),
         real_time: uses(Source::RealTime),
     }

@@ -8,6 +8,7 @@ use std::fmt::Write;
 /// What clients do.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Workload")]
 pub(crate) struct Arguments {
     /// The workload to start from, listed below; options left out are as it says
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
@@ -19,22 +20,22 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     transactions: Option<u32>,
     /// How many operations each transaction has [default: the preset's]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, hide_short_help = true, value_name = "NUMBER")]
     operations: Option<u32>,
     /// The share of reads among operations, from 0 to 1; of read-only transactions with blindw
     /// [default: the preset's]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, hide_short_help = true, value_name = "SHARE")]
     read_share: Option<f64>,
     /// How many keys are in use at a time [default: the preset's]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, hide_short_help = true, value_name = "NUMBER")]
     keys: Option<u32>,
     /// How often each key is used: uniform, zipf:EXPONENT (larger is more skewed, zipf alone is
     /// zipf:0.5), hotspot (four operations of five on a fifth of the keys) or exponential
     /// [default: the preset's]
-    #[arg(long, value_name = "SHAPE", value_parser = parse_distribution)]
+    #[arg(long, hide_short_help = true, value_name = "SHAPE", value_parser = parse_distribution)]
     distribution: Option<Distribution>,
     /// What transactions do [default: the preset's]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_enum, value_name = "NAME")]
     workload: Option<Workload>,
     /// Which of the possible workloads; the same seed gives the same one [default: 1]
     #[arg(long, value_name = "NUMBER")]

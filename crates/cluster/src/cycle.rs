@@ -98,13 +98,11 @@ impl Graph {
     fn shortest(&self) -> Option<Vec<Event>> {
         let starts = (0..self.events.len() as u32).filter(|&node| self.left[node as usize]);
         let mut best: Option<Vec<u32>> = None;
-        let mut tried = 0;
-        for start in starts {
+        for (tried, start) in starts.enumerate() {
             // What is left may hang on a cycle without lying on one.
-            if tried == STARTS_MAX && best.is_some() {
+            if tried >= STARTS_MAX && best.is_some() {
                 break;
             }
-            tried += 1;
             let most = best.as_ref().map_or(usize::MAX, Vec::len);
             best = self.back_to(start, most).or(best);
         }

@@ -84,8 +84,8 @@ pub(crate) struct Wanted {
 
 /// The transactions that are wanted, and those they read from with what they wrote alone.
 /// Everybody gets them.
-pub(crate) fn fetch(worker: &mut Worker, pieces: &Pieces, wanted: Wanted) -> Vec<Fetched> {
-    let mut all = fetch_once(worker, pieces, &wanted);
+pub(crate) fn fetch(worker: &mut Worker, pieces: &Pieces, wanted: &Wanted) -> Vec<Fetched> {
+    let mut all = fetch_once(worker, pieces, wanted);
     let has: HashSet<TxnNumber> = all.iter().map(|it| it.number).collect();
     let reads = all.iter().flat_map(|it| &it.ops).flat_map(SentOp::seen);
     let mut writes: Vec<(Name, Name)> = reads.collect();
@@ -165,9 +165,8 @@ impl Fetched {
             let it = history.op(op);
             let is_list = it.kind == OpKind::ReadList;
             let has_key = it.kind.has_key();
-            let key = |of: fn(&History, KeyId) -> Value| match has_key {
-                true => sent(of(history, it.key)),
-                false => Sent::Nil,
+            let key = |of: fn(&History, KeyId) -> Value| {
+                if has_key { sent(of(history, it.key)) } else { Sent::Nil }
             };
             let during = history.op_interval(op);
             SentOp {
@@ -175,9 +174,10 @@ impl Fetched {
                 key: key(History::key_name),
                 value: if is_list || !has_key { Sent::Nil } else { sent(it.value) },
                 initial: key(History::initial),
-                list: match is_list {
-                    true => history.list(op).iter().map(|&it| sent(it)).collect(),
-                    false => Vec::new(),
+                list: if is_list {
+                    history.list(op).iter().map(|&it| sent(it)).collect()
+                } else {
+                    Vec::new()
                 },
                 position: history.position(op),
                 times: (during.invoked, during.completed),

@@ -231,15 +231,16 @@ impl Manifest {
             keys: keys.cast_unsigned(),
             parts: Vec::new(),
         };
+        let parts = usize::try_from(parts).map_err(|_| (2, "a number of parts"))?;
         for number in 0..parts {
             let line = lines.next().and_then(|line| numbers(line, "part"));
-            let at = number as usize + 3;
+            let at = number + 3;
             let expected = "`part`, its number, transactions, operations, bytes, first and last \
                             completion, and sum";
             let Some([this, txns, ops, bytes, first, last, sum]) = line else {
                 return Err((at, expected));
             };
-            if this != number {
+            if usize::try_from(this) != Ok(number) {
                 return Err((at, "the next part"));
             }
             // A client whose clock was set back may have more in a later part.
@@ -259,7 +260,7 @@ impl Manifest {
         }
         match lines.next() {
             None => Ok(manifest),
-            Some(_) => Err((parts as usize + 3, "the end")),
+            Some(_) => Err((parts + 3, "the end")),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::worker::{Finding, verify as verify_model};
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_history::{History, Index, Time};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use timely::communication::Hooks;
 use timely::communication::allocator::AllocatorBuilder;
 use timely::communication::allocator::ProcessBuilder;
@@ -186,7 +187,7 @@ impl Judge<'_> {
                      the longest transaction, number {} of part {}, which took {:.3} s",
                     (txn & u64::from(u32::MAX)) + 1,
                     (txn >> 32) + 1,
-                    length as f64 / 1e9,
+                    Duration::from_nanos(length).as_secs_f64(),
                 )
             }
             _ => "a dependency came after its window was decided".into(),
@@ -201,7 +202,7 @@ impl Judge<'_> {
         txns.sort_unstable();
         txns.dedup();
         let wanted = Wanted { txns, ..Wanted::default() };
-        let fetched = fetch(self.worker, self.pieces, wanted);
+        let fetched = fetch(self.worker, self.pieces, &wanted);
         let during = part(&fetched);
         if self.is_violated(level, &during) {
             self.evidence.extend(fetched);
@@ -214,7 +215,7 @@ impl Judge<'_> {
         let around =
             (invoked.saturating_sub(overlap), completed.unwrap_or(invoked).saturating_add(overlap));
         let wanted = Wanted { during: Some(around), ..Wanted::default() };
-        let fetched = fetch(self.worker, self.pieces, wanted);
+        let fetched = fetch(self.worker, self.pieces, &wanted);
         if fetched.len() > AROUND_MAX || !self.is_violated(level, &part(&fetched)) {
             return false;
         }

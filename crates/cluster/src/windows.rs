@@ -57,11 +57,11 @@ mod tests {
             let windows = Windows::new(-7, overlap, step);
             for low in -7..60 {
                 for length in 0..=overlap {
-                    let high = low + length as Time;
+                    let high = low + length.cast_signed();
                     let all: Vec<u64> = windows.containing(low, high).collect();
                     assert!((1..=3).contains(&all.len()), "{windows:?} {low} {high} {all:?}");
                     for window in all {
-                        let end = windows.start(window + 1) + overlap as Time;
+                        let end = windows.start(window + 1) + overlap.cast_signed();
                         assert!(windows.start(window) <= low && high < end);
                     }
                 }

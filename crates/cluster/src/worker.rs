@@ -74,7 +74,7 @@ impl Message {
     }
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 enum Item {
     Event(Event),
     Edge(Dependency),
@@ -128,7 +128,9 @@ impl Cut {
 
 /// Findings of a worker, the first few of each sort: the same ones, whoever found them and when.
 #[derive(Clone, Default)]
-struct Findings(Rc<RefCell<HashMap<Discriminant<Finding>, BTreeSet<Finding>>>>);
+struct Findings(Rc<RefCell<BySort>>);
+
+type BySort = HashMap<Discriminant<Finding>, BTreeSet<Finding>>;
 
 impl Findings {
     fn push(&self, finding: Finding) {
@@ -164,7 +166,9 @@ pub(crate) fn verify(
         worker.step_or_park(Some(Duration::from_millis(100)));
     }
     let first = Findings::default();
-    share(worker, findings.all()).into_iter().for_each(|it| first.push(it));
+    for finding in share(worker, findings.all()) {
+        first.push(finding);
+    }
     let mut all = first.all();
     all.sort();
     all
@@ -194,7 +198,7 @@ fn flow(worker: &mut Worker, cut: Cut, findings: &Findings) -> (MessageInput, Pr
                     let next = frontier.frontier().first().copied();
                     join.advance(next, &mut waiting);
                     if !join.items.is_empty() {
-                        let mut session = output.session(&held);
+                        let mut session = output.session(&*held);
                         session.give_iterator(join.items.drain(..));
                     }
                     match next {
@@ -207,7 +211,7 @@ fn flow(worker: &mut Worker, cut: Cut, findings: &Findings) -> (MessageInput, Pr
         let items = items.probe_with(&probe);
         let by_window = Exchange::new(|it: &(u64, Item)| it.0);
         items.sink(by_window, "cycles", {
-            let mut open = Open { cut, findings: found_in_windows, ..Open::new(cut) };
+            let mut open = Open::new(cut, found_in_windows);
             move |(input, frontier)| {
                 input.for_each(|_, data| {
                     for (window, item) in data.drain(..) {
@@ -260,7 +264,9 @@ impl Join {
                 Some(first) if first <= self.next => {
                     let (_, mut messages) = waiting.pop_first().expect("it is there");
                     messages.sort_by_key(Message::place);
-                    messages.into_iter().for_each(|it| self.take(it));
+                    for message in messages {
+                        self.take(message);
+                    }
                 }
                 // Nothing comes and nothing waits for time to pass.
                 _ if self.open.is_empty() || (first.is_none() && until.is_none()) => {
@@ -373,8 +379,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(cut: Cut) -> Open {
-        let findings = Findings::default();
+    fn new(cut: Cut, findings: Findings) -> Open {
         Open { cut, findings, windows: BTreeMap::new(), decided_from: u64::MAX }
     }
 
@@ -438,7 +443,7 @@ impl Hand {
         let mut cursors: Vec<Cursor> = Vec::new();
         let mut counted = counted.iter().peekable();
         loop {
-            cursors.retain_mut(|it| it.skip());
+            cursors.retain_mut(Cursor::skip);
             let best = cursors.iter().map(|it| it.completed(self.drift)).max();
             let last_counted = counted.peek().map(|it| it.stamp.completed());
             if let Some(&place) = places.peek() {

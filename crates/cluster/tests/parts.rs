@@ -35,7 +35,7 @@ impl Drop for Folder {
 }
 
 fn simulated(isolation: Isolation) -> History {
-    let parameters = preset("GeneralRW").unwrap().parameters.clone();
+    let parameters = preset("GeneralRW").unwrap().parameters;
     let times = Times::Transactions;
     generate(&Parameters { transactions: 2_000, isolation, times, ..parameters }).unwrap()
 }
@@ -136,7 +136,7 @@ fn a_manifest_that_was_cut_is_refused() {
 
 #[test]
 fn a_history_without_times_is_not_cut() {
-    let parameters = preset("GeneralRW").unwrap().parameters.clone();
+    let parameters = preset("GeneralRW").unwrap().parameters;
     let history = generate(&Parameters { transactions: 50, times: Times::None, ..parameters });
     let folder = Folder::new("parts-untimed");
     let error = split(history.unwrap(), 2, &folder.0).unwrap_err().to_string();

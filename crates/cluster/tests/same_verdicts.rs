@@ -1,6 +1,8 @@
 //! Workers say what one process says: on the corpus, on random histories with times, and on
 //! those of the simulated database.
 
+#![expect(clippy::print_stdout, reason = "figures for people")]
+
 use isolde::{Check, Level, Limits, Verdict};
 use isolde_cluster::{Hosts, Options, Outcome, Pieces, Ruling, USUAL_WINDOW, verify};
 use isolde_harness::{Anomaly, Isolation, Parameters, Times, generate};
@@ -119,12 +121,13 @@ impl Drawn {
             let session = random.below(sessions);
             let clock = &mut clocks[session as usize];
             let mut later = |most: u64| {
-                *clock += random.below(most) as i64;
+                *clock += random.below(most).cast_signed();
                 *clock
             };
             let times = [later(4), later(4), later(4), later(4)];
-            let instant = times[0] + random.below((times[3] - times[0] + 1) as u64) as i64;
-            let ops = (0..1 + random.below(3)).map(|_| (random.below(3), random.chance(50)));
+            let instant =
+                times[0] + random.below((times[3] - times[0] + 1).cast_unsigned()).cast_signed();
+            let ops = (0..=random.below(3)).map(|_| (random.below(3), random.chance(50)));
             let ops = ops.collect();
             clocks[session as usize] += i64::from(random.chance(80));
             let is_unknown = random.chance(8);
@@ -199,7 +202,7 @@ fn random_histories_have_the_verdicts_of_one_process() {
     let mut tally = Tally::default();
     for seed in 0..cases(1_500) {
         let history = drawn(seed);
-        let threads = Hosts::Threads(1 + (seed % 50 == 0) as usize);
+        let threads = Hosts::Threads(1 + usize::from(seed.is_multiple_of(50)));
         let outcome = in_short_windows(drawn(seed), &threads);
         tally.compare(&history, &outcome, &format!("seed {seed}\n{}", format::to_text(&history)));
     }
@@ -256,7 +259,7 @@ fn simulated(seed: u64, isolation: Isolation, anomaly: Option<Anomaly>) -> Histo
         anomaly,
         times: Times::Transactions,
         seed,
-        ..isolde_harness::preset("GeneralRW").unwrap().parameters.clone()
+        ..isolde_harness::preset("GeneralRW").unwrap().parameters
     };
     generate(&parameters).unwrap()
 }

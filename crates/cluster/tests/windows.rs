@@ -3,6 +3,8 @@
 //! `ISOLDE_RANDOM_HISTORIES=100000 cargo test --release -p isolde-cluster --test windows` tries
 //! more of them.
 
+#![expect(clippy::print_stdout, reason = "figures for people")]
+
 use isolde_cluster::{Dependency, Event, Kind, SPANS_APART, SPANS_WHOLE, Windows, shortest};
 use isolde_history::Time;
 
@@ -25,8 +27,8 @@ impl Random {
     }
 
     fn span(&mut self, end: u64, longest: u64) -> (Time, Time) {
-        let invoked = self.below(end) as Time;
-        (invoked, invoked + self.below(longest + 1) as Time)
+        let invoked = self.below(end).cast_signed();
+        (invoked, invoked + self.below(longest + 1).cast_signed())
     }
 }
 
@@ -50,8 +52,8 @@ impl Case {
         let mut events = Vec::new();
         for txn in 0..3 + random.below(4) {
             let (invoked, completed) = random.span(4 * longest, longest);
-            let later = invoked + random.below(longest + 1) as Time;
-            let ends = (later + random.below(longest + 1) as Time).max(completed);
+            let later = invoked + random.below(longest + 1).cast_signed();
+            let ends = (later + random.below(longest + 1).cast_signed()).max(completed);
             let begin = Event { txn, kind: Kind::Begin, invoked, completed };
             let commit = Event { kind: Kind::Commit, invoked: later, completed: ends, ..begin };
             events.extend([begin, commit]);
@@ -81,7 +83,7 @@ impl Case {
 
     /// The length of the longest event.
     fn longest(&self) -> u64 {
-        let lengths = self.events.iter().map(|it| (it.completed - it.invoked) as u64);
+        let lengths = self.events.iter().map(|it| (it.completed - it.invoked).cast_unsigned());
         lengths.max().unwrap_or(0)
     }
 
@@ -136,8 +138,12 @@ impl Case {
         let starts = self.events.iter().map(|it| it.invoked);
         let pairs = starts.flat_map(|low| self.events.iter().map(move |it| (low, it.completed)));
         let cyclic = pairs.filter(|&(low, high)| low <= high && self.has_cycle(low, high));
-        cyclic.map(|(low, high)| (high - low) as u64).min()
+        cyclic.map(|(low, high)| (high - low).cast_unsigned()).min()
     }
+}
+
+fn as_float(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap())
 }
 
 /// How many cases to try.
@@ -152,11 +158,11 @@ fn compare(make: fn(&mut Random) -> Case, spans: u32) -> f64 {
         let case = make(&mut Random(seed));
         let expected = case.has_cycle(Time::MIN, Time::MAX);
         let longest = case.longest();
-        let before = (seed % 7) as Time;
+        let before = (seed % 7).cast_signed();
         assert_eq!(case.is_found(u64::from(spans) * longest, before), expected, "seed {seed}");
         if let Some(span) = case.least_span() {
             cyclic += 1;
-            widest = widest.max(span as f64 / longest.max(1) as f64);
+            widest = widest.max(as_float(span) / as_float(longest.max(1)));
         }
     }
     assert!(cyclic > cases() / 20, "only {cyclic} histories have a cycle");
@@ -180,8 +186,8 @@ fn windows_find_a_cycle_of_begins_and_commits_if_there_is_one() {
 /// Three events, each as long as the longest, that touch: the first precedes the last in real
 /// time, which precedes the middle one by a dependency, as that does the first.
 fn touching([first, middle, last]: [Kind; 3]) -> Case {
-    let event = |txn, kind| {
-        let invoked = txn as Time;
+    let event = |txn: u64, kind| {
+        let invoked = txn.cast_signed();
         Event { txn, kind, invoked, completed: invoked + 1 }
     };
     let events = vec![event(0, first), event(1, middle), event(2, last)];

@@ -5,23 +5,32 @@
 //! row for each; [`open`] finds the row of an address. Every driver passes the
 //! harness's conformance suite.
 
-mod base64;
+// What several databases share is there in a build with one of them, too.
+#![cfg_attr(
+    not(all(feature = "etcd", feature = "mysql", feature = "postgres", feature = "redis")),
+    allow(dead_code, unused_imports)
+)]
+
 #[cfg(feature = "duckdb")]
 mod duckdb;
 #[cfg(any(feature = "fjall", feature = "redb"))]
 mod embedded;
+#[cfg(feature = "etcd")]
 mod etcd;
 mod exec;
+#[cfg(any(feature = "etcd", feature = "mysql"))]
 mod http;
 mod managed;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "etcd", feature = "mongodb", feature = "mysql", feature = "redis"))]
 mod network;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod profiles;
+#[cfg(feature = "redis")]
 mod redis;
 mod simulated;
 #[cfg(any(
@@ -35,6 +44,13 @@ mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod temporary;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod tls;
 
 use isolde_harness::{Address, Database, Failure};
@@ -79,9 +95,13 @@ pub static TARGETS: &[Target] = &[
     postgres::YUGABYTE,
     #[cfg(feature = "mysql")]
     mysql::TIDB,
+    #[cfg(feature = "redis")]
     redis::TARGET,
+    #[cfg(feature = "redis")]
     managed::redis::REPLICA,
+    #[cfg(feature = "etcd")]
     etcd::TARGET,
+    #[cfg(feature = "etcd")]
     managed::etcd::CLUSTER,
     #[cfg(feature = "fjall")]
     embedded::FJALL,
@@ -130,8 +150,13 @@ pub fn open_until(address: &Address, stop: &Stop) -> Opened {
     let target = TARGETS.iter().find(|target| target.schemes.contains(&address.scheme.as_str()));
     let Some(target) = target else {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.schemes[0]).collect();
+        let others = if cfg!(feature = "postgres") {
+            ""
+        } else {
+            "; others are in a build with --features databases"
+        };
         return Err(Failure::Refused(format!(
-            "expected a database that can be driven ({}), found {}",
+            "expected a database that can be driven ({}), found {}{others}",
             names.join(", "),
             address.scheme
         )));

@@ -3,17 +3,17 @@
 #![cfg(feature = "sqlite")]
 
 use isolde_history::{Condition, Value, Values};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use rusqlite::Connection;
 use rusqlite::types::Value as Stored;
 
 /// Random conditions as text.
-struct Random(u64);
+struct Random(Xoshiro256PlusPlus);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
+        self.0.random_range(0..bound)
     }
 
     fn number(&mut self, depth: u32) -> String {
@@ -64,7 +64,7 @@ fn sqlite_finds_the_same_rows() {
         .execute_batch("CREATE TABLE rows (key INTEGER, value INTEGER, age INTEGER)")
         .expect("a table");
     let mut values = Values::default();
-    let mut random = Random(7);
+    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(7));
     let mut rows: Vec<[Value; 3]> = Vec::new();
     for _ in 0..20 {
         let mut numbers = [0; 3].map(|_: u8| (random.below(4) > 0).then(|| random.below(9)));

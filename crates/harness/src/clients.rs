@@ -23,7 +23,7 @@ pub fn generate(parameters: &Parameters) -> Result<History, ParameterError> {
         bug.validate(parameters)?;
     }
     if let TxnKind::Rows(_) = parameters.kind {
-        return crate::turns::generate(parameters);
+        return crate::schedule::generate(parameters);
     }
     let lists = parameters.kind == TxnKind::ListAppend;
     let content = if lists { Content::Lists } else { Content::Registers };

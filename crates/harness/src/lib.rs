@@ -36,9 +36,9 @@ mod random;
 mod record;
 mod recorder;
 mod request;
+mod schedule;
 mod simulated;
 mod store;
-mod turns;
 mod workload;
 
 pub use address::{Address, Host};

@@ -120,6 +120,11 @@ pub enum Rows {
     CompareAndSet,
     /// The transactions of an application with the amounts that it computes, which repeat.
     Balances(Application),
+    /// Reads and writes of different keys, with values that are drawn from a few.
+    FewValues {
+        /// How many.
+        values: u8,
+    },
 }
 
 impl TxnKind {
@@ -130,7 +135,7 @@ impl TxnKind {
 
     /// Whether several writes may write the same value.
     pub const fn has_repeated_values(self) -> bool {
-        matches!(self, TxnKind::Rows(Rows::Balances(_)))
+        matches!(self, TxnKind::Rows(Rows::Balances(_) | Rows::FewValues { .. }))
     }
 }
 

@@ -270,6 +270,23 @@ pub static PRESETS: &[Preset] = &[
         parameters: Parameters { sessions: 10, keys: 10, ..application(Application::Bank) },
     },
     Preset {
+        name: "few-values",
+        title: "reads and writes of ten keys, each of which holds one of three values",
+        source: "VeriStrong's histories whose values repeat",
+        parameters: Parameters { transactions: 2000, keys: 10, ..FEW_VALUES },
+    },
+    Preset {
+        name: "fifty-values",
+        title: "the same with fifty keys and fifty values",
+        source: "VeriStrong's histories whose values repeat",
+        parameters: Parameters {
+            sessions: 20,
+            keys: 50,
+            kind: TxnKind::Rows(Rows::FewValues { values: 50 }),
+            ..FEW_VALUES
+        },
+    },
+    Preset {
         name: "registers",
         title: "reads and compare-and-sets of single registers",
         source: "Herlihy and Wing, Linearizability: A Correctness Condition for Concurrent Objects, TOPLAS 1990",
@@ -284,6 +301,14 @@ pub static PRESETS: &[Preset] = &[
         },
     },
 ];
+
+const FEW_VALUES: Parameters = Parameters {
+    sessions: 10,
+    distribution: Distribution::Uniform,
+    kind: TxnKind::Rows(Rows::FewValues { values: 3 }),
+    isolation: Isolation::Serializable,
+    ..BASE
+};
 
 const MINI: Parameters = Parameters {
     sessions: 10,

@@ -6,7 +6,7 @@
 //! array of 32-bit ids; nothing is chased through pointers. A [`History`] is
 //! made by a [`HistoryBuilder`](crate::HistoryBuilder) and never changes.
 
-pub use crate::given::{GivenOrders, VersionChain};
+pub use crate::database_order::{GivenOrders, VersionChain};
 pub use crate::operation::{KeyId, Op, OpId, OpKind, Outcome, SessionId, TxnId};
 use crate::predicate::Predicate;
 use crate::snapshot::SnapshotColumns;
@@ -517,18 +517,6 @@ impl History {
     /// Where an operation stands in its source, in [`History::position_unit`]s.
     pub fn position(&self, op: OpId) -> u32 {
         self.columns.positions.get(op.index()).copied().unwrap_or(0)
-    }
-
-    /// What was asked by an operation, without its literals; nil where the source does not tell.
-    pub fn statement(&self, op: OpId) -> Value {
-        let statements = &self.columns.statements;
-        let place = statements.binary_search_by_key(&self.position(op), |entry| entry.0);
-        place.map_or(Value::NIL, |place| statements[place].1)
-    }
-
-    /// Whether operations have statements.
-    pub fn has_statements(&self) -> bool {
-        !self.columns.statements.is_empty()
     }
 
     /// What positions count.

@@ -10,10 +10,11 @@ pub mod trace;
 
 mod builder;
 mod condition_sql;
+mod database_order;
 mod error;
-mod given;
 mod history;
 mod index;
+mod interpretation;
 mod lists;
 mod operation;
 mod part;
@@ -22,7 +23,6 @@ mod prefetch;
 mod selection;
 mod snapshot;
 mod source;
-mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transcript;
@@ -31,8 +31,8 @@ mod value;
 mod without;
 
 pub use builder::{CONTRADICTING_ORDERS, DraftTxn, HistoryBuilder, REPEATED_NUMBER};
+pub use database_order::Named;
 pub use error::{Place, ReadError, excerpt, memory_size};
-pub use given::Named;
 pub use history::{
     ALWAYS, Event, GivenOrders, History, Interval, KeyId, NEVER, Op, OpId, OpKind, Outcome,
     PositionUnit, Remark, SessionId, Time, Timestamp, Timestamps, TxnId, TxnTimes, VersionChain,

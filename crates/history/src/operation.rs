@@ -1,6 +1,5 @@
 //! The words of a history: ids, how transactions end, what operations do.
 
-#[cfg(doc)]
 use crate::history::History;
 use crate::value::Value;
 use std::fmt;
@@ -126,4 +125,18 @@ pub struct Op {
     /// The value read or written. For [`OpKind::ReadList`] and predicates these
     /// bits are an index: use [`History::list`] and [`History::predicate`].
     pub value: Value,
+}
+
+impl History {
+    /// What was asked by an operation, without its literals; nil where the source does not tell.
+    pub fn statement(&self, op: OpId) -> Value {
+        let statements = &self.columns.statements;
+        let place = statements.binary_search_by_key(&self.position(op), |entry| entry.0);
+        place.map_or(Value::NIL, |place| statements[place].1)
+    }
+
+    /// Whether operations have statements.
+    pub fn has_statements(&self) -> bool {
+        !self.columns.statements.is_empty()
+    }
 }

@@ -21,7 +21,7 @@
 //! contradiction has an order again.
 
 use crate::builder::{DraftTxn, HistoryBuilder};
-use crate::given::Named;
+use crate::database_order::Named;
 use crate::history::{
     History, Interval, KeyId, OpId, OpKind, SessionId, TxnId, TxnTimes, VersionChain,
 };

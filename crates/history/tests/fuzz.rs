@@ -9,6 +9,8 @@ mod traces;
 use common::{Files, write};
 use isolde_history::format::{self, FORMATS, Format, ReadOptions};
 use isolde_history::{History, Index, Place, ReadError};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ fn inputs_that_were_trouble_once_are_none_now() {
 fn damaged_seeds_are_read_or_refused_quickly_and_in_little_memory() {
     for format in FORMATS {
         let seeds: Vec<Vec<u8>> = seeds(format).into_iter().map(|seed| seed.1).collect();
-        let mut damage = Damage { state: 0x9e37_79b9_7f4a_7c15 };
+        let mut damage = Damage::new();
         for round in 0..INPUTS_PER_FORMAT {
             let input = damage.input(&seeds);
             attempt(format, &input, &format!("round {round}"));
@@ -214,17 +216,15 @@ fn files_in(folder: &str) -> Vec<PathBuf> {
 }
 
 /// A fixed sequence of damages.
-struct Damage {
-    state: u64,
-}
+struct Damage(Xoshiro256PlusPlus);
 
 impl Damage {
+    fn new() -> Damage {
+        Damage(Xoshiro256PlusPlus::seed_from_u64(1))
+    }
+
     fn below(&mut self, limit: usize) -> usize {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 33) as usize % limit.max(1)
+        self.0.random_range(0..limit.max(1))
     }
 
     /// A seed with one to four damages.

@@ -5,6 +5,8 @@ mod common;
 use common::{Files, LOGS, try_read, write};
 use isolde_history::format::{self, ReadOptions};
 use isolde_history::{Place, ReadError};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A small valid source of each format.
 fn samples() -> Vec<(&'static str, Files)> {
@@ -139,15 +141,10 @@ fn files_with_parts_repeated_or_removed_are_read_or_refused_with_a_place() {
     for (name, files) in samples() {
         let bytes = bytes_of(&files);
         // A fixed sequence: the same damage every time.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut below = |limit: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % limit
-        };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         for _ in 0..2000 {
-            let (from, to) = (below(bytes.len()), below(bytes.len()));
+            let (from, to) =
+                (random.random_range(0..bytes.len()), random.random_range(0..bytes.len()));
             attempt(name, &[&bytes[..from], &bytes[to..]].concat());
         }
     }

@@ -2,7 +2,7 @@
 
 use isolde_checker::{Check, Level, Limits, Options, Verdict, applicable_levels, counterexamples};
 use isolde_history::{History, Index};
-use isolde_report::{Detail, Dress, Findings, Report, Which, to_explanations, to_text};
+use isolde_report::{Detail, Findings, Report, TerminalStyle, Which, to_explanations, to_text};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -98,5 +98,5 @@ impl fmt::Display for Answer {
 }
 
 fn fitted(text: &str) -> String {
-    Dress { width: Some(COLUMNS), colour: false }.dress(text)
+    TerminalStyle { width: Some(COLUMNS), colour: false }.apply(text)
 }

@@ -44,7 +44,7 @@ not serializable: lost update (Adya's G-cursor, Elle's lost-update)
 
   This alone rules out: cursor-stability, update-atomic,
     parallel-snapshot-isolation, repeatable-read, snapshot-isolation,
-    serializable";
+    session-snapshot-isolation, serializable, session-serializable";
     assert_eq!(message(|| assert_serializable!(lost_update())), expected);
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// A table whose rows are recorded.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of the catalog")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     /// What the recording calls it: with its schema, unless that is `public`.

@@ -26,7 +26,7 @@ pub struct Route {
 /// More connections at once than this are refused: each takes two of the system's.
 const CONNECTIONS_MAX: usize = 4000;
 /// How long a client may take to say who it is.
-const STARTUP_TIME: Duration = Duration::from_secs(60);
+const STARTUP_TIME: Duration = Duration::from_mins(1);
 /// How long connections may take to end when the proxy does.
 const END_TIME: Duration = Duration::from_secs(2);
 /// Between two looks whether the proxy is to end.

@@ -34,6 +34,7 @@ impl Hidden {
 }
 
 /// What is done with a statement.
+#[expect(clippy::struct_excessive_bools, reason = "none of them follows from others")]
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) verb: Verb,
@@ -132,10 +133,10 @@ impl Plan {
         let mut writer = format!("{qualifier}.xmin");
         if table.is_partitioned && writes {
             // Also if it is a number of 64 bits: what readers find are its lower 32.
-            writer = "pg_catalog.pg_current_xact_id()::pg_catalog.text".to_owned();
+            "pg_catalog.pg_current_xact_id()::pg_catalog.text".clone_into(&mut writer);
             self.has_whole_number = true;
         } else if table.is_partitioned && is_delete {
-            writer = "NULL::pg_catalog.text".to_owned();
+            "NULL::pg_catalog.text".clone_into(&mut writer);
         }
         // A removal does not tell the number of who removes.
         let changes_others = table.has_dependents && is_delete;

@@ -134,6 +134,7 @@ impl<'a> Parts<'a> {
     }
 
     /// A column of a row: nothing if it is null.
+    #[expect(clippy::option_option, reason = "null is a value, and not the end of the row")]
     pub(crate) fn column(&mut self) -> Option<Option<&'a [u8]>> {
         match self.long()? {
             u32::MAX => Some(None),

@@ -28,7 +28,10 @@ pub(crate) fn to_annotations(report: &Report) -> String {
             .expect("a string grows");
     }
     let holds = report.strongest.join(", ");
-    let holds = if holds.is_empty() { "no level".to_owned() } else { holds };
+    let mut holds = if holds.is_empty() { "no level".to_owned() } else { holds };
+    if let Some(unlogged) = &report.unlogged {
+        holds = format!("{holds} ({})", unlogged.meaning);
+    }
     writeln!(out, "::notice file={},title=holds::{}", file_name(&report.file), data(&holds))
         .expect("a string grows");
     out

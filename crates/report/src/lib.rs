@@ -2,17 +2,17 @@
 
 mod argument;
 mod counterexample;
+mod database_evidence;
+mod disabled_sources;
 mod dot;
 mod drawing;
-mod dress;
 mod elle_directory;
 mod escape;
 mod github;
-mod given;
+mod headline;
 mod json;
 mod junit;
 mod lattice;
-mod left_out;
 mod lint;
 pub mod live_page;
 mod markdown;
@@ -30,13 +30,14 @@ pub mod stats;
 mod stats_text;
 mod svg;
 mod terminal;
+mod terminal_style;
 mod unlogged;
 mod window;
 
-pub use dress::Dress;
+pub use database_evidence::{ConflictReport, FailedAxiom, GivenOrderReport, TimestampsReport};
 pub use elle_directory::to_elle_directory;
 pub use escape::visible;
-pub use given::{ConflictReport, FailedAxiom, GivenOrderReport, TimestampsReport};
+pub use headline::headline;
 pub use json::to_json;
 pub use lint::{FindingReport, LintReport, lint_to_text};
 pub use names::{NAMES, NameRow};
@@ -48,9 +49,10 @@ pub use scenario::Scenario;
 pub use stats::Stats;
 pub use stats_text::stats_to_text;
 pub use terminal::{Detail, Which, to_explanations, to_text};
+pub use terminal_style::TerminalStyle;
 pub use unlogged::{UNLOGGED_SHOWN_MAX, UnloggedReport};
 
-use given::LeftOut;
+use database_evidence::LeftOut;
 use isolde::lint::{Rule, untimed, vacuity, wrongly_read, wrongly_told};
 use isolde::{Anomaly, COUNTEREXAMPLES_MAX, Counterexamples, Level, Options, Verdict, Violated};
 use isolde_history::{History, Index, Outcome};
@@ -185,6 +187,9 @@ pub struct LevelReport {
     /// made the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_given: Option<&'static str>,
+    /// Whether the verdict follows from that on another level, and nothing else is to be said.
+    #[serde(skip)]
+    pub follows: bool,
     /// Time spent on this level alone.
     pub seconds: f64,
 }
@@ -238,8 +243,8 @@ impl Report {
             level_report(&prose, decided, found)
         });
         let mut levels: Vec<LevelReport> = levels.collect();
-        let left_out = given::left_out(history);
-        if options.sources.given {
+        let left_out = database_evidence::left_out(history);
+        if options.sources.database_order {
             for level in &mut levels {
                 note_left_out(level, &left_out);
             }
@@ -258,14 +263,14 @@ impl Report {
         let serialization_order = GivenOrderReport::new(&prose, index, decided);
         let timestamps = TimestampsReport::new(&prose, index);
         let conflicts = ConflictReport::all(&prose, index);
-        let refuted = given::refuted(
+        let refuted = database_evidence::refuted(
             serialization_order.as_ref(),
             timestamps.as_ref(),
             &conflicts,
             &left_out,
         );
         let mut report = Report {
-            evidence: given::evidence(history, index, options),
+            evidence: database_evidence::evidence(history, index, options),
             serialization_order,
             timestamps,
             conflicts,
@@ -386,7 +391,7 @@ fn notes_on(
     wrong.extend(untimed(history, index, held));
     wrong.extend(wrongly_read(history, index));
     notes.extend(wrong.into_iter().map(|(rule, example)| note(rule, Some(example))));
-    notes.extend(left_out::notes(history, options));
+    notes.extend(disabled_sources::notes(history, options));
     notes
 }
 
@@ -400,6 +405,9 @@ impl LevelReport {
             Verdict::Satisfied(isolde::Satisfied::Definition) => {
                 Some("all orders were tried".into())
             }
+            Verdict::Satisfied(isolde::Satisfied::Interpretation) => {
+                Some("in one of the ways to take what the history leaves open".into())
+            }
             Verdict::Satisfied(isolde::Satisfied::Order(_) | isolde::Satisfied::Events(_)) => None,
             Verdict::Violated(violated) => {
                 violated.settled_by.map(|weaker| format!("{} is violated", weaker.name()))
@@ -412,6 +420,8 @@ impl LevelReport {
         };
         LevelReport {
             level: level.name(),
+            follows: settled_by.is_some()
+                || matches!(verdict, Verdict::Satisfied(isolde::Satisfied::Implied(_))),
             settled_by,
             verdict: verdict.name(),
             anomalies: Vec::new(),
@@ -463,6 +473,7 @@ fn note_left_out(report: &mut LevelReport, left_out: &[LeftOut]) {
     }
     let known = report.reason.iter().map(String::as_str);
     let reasons: Vec<&str> = known.chain(left_out.iter().map(|it| it.reason)).collect();
+    report.follows = false;
     report.reason = Some(reasons.join("; "));
 }
 

@@ -1,6 +1,7 @@
 //! The report as text for a terminal, meaningful without colour.
 
 use crate::argument;
+use crate::headline::headline;
 use crate::prose::safe;
 use crate::reasons::SharedReasons;
 use crate::unlogged::UNLOGGED_ADVICE;
@@ -15,8 +16,11 @@ use std::fmt::Write;
 pub enum Detail {
     /// The verdicts alone.
     Verdicts,
-    /// Verdicts and explanations.
+    /// Verdicts and explanations. Levels whose verdict follows from that on another one share a
+    /// line.
     Full,
+    /// The same, with a line for each level.
+    Every,
 }
 
 /// The report as text. `gate` is a command that would fail if what holds now
@@ -26,20 +30,9 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
         return verdicts(report);
     }
     let mut out = String::new();
+    line(&mut out, format_args!("{}: {}", safe(&report.file), headline(report)));
     head(&mut out, report);
-    let width = report.levels.iter().map(|level| level.level.len()).max().unwrap_or(0);
-    let shared = SharedReasons::of(report);
-    for level in report.levels.iter().rev() {
-        let without = level.without_given.map(without_given);
-        let reason = level.reason.as_deref().map(|reason| shared.told(reason));
-        let reasons: Vec<&str> = reason.as_deref().into_iter().chain(without).collect();
-        let reason = match reasons.as_slice() {
-            [] => String::new(),
-            reasons => format!("  ({})", reasons.join("; ")),
-        };
-        line(&mut out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
-    }
-    shared.all().for_each(|reason| line(&mut out, format_args!("\n  {reason}")));
+    table(&mut out, report, detail);
     if let Some(unlogged) = &report.unlogged {
         line(&mut out, format_args!("\n  {}: {}", unlogged.meaning, unlogged.names()));
         line(&mut out, format_args!("  {UNLOGGED_ADVICE}"));
@@ -86,6 +79,36 @@ pub fn to_text(report: &Report, detail: Detail, gate: Option<&str>) -> String {
     out
 }
 
+/// The levels from strong to weak. Those whose verdict follows from that on another one share a
+/// line, unless every level is to have its own.
+fn table(out: &mut String, report: &Report, detail: Detail) {
+    let shared = SharedReasons::of(report);
+    let folds = |level: &&LevelReport| {
+        detail == Detail::Full && level.follows && level.without_given.is_none()
+    };
+    let own = || report.levels.iter().rev().filter(|level| !folds(level));
+    let width = own().map(|level| level.level.len()).max().unwrap_or(0);
+    for level in own() {
+        let without = level.without_given.map(without_given);
+        let reason = level.reason.as_deref().map(|reason| shared.told(reason));
+        let reasons: Vec<&str> = reason.as_deref().into_iter().chain(without).collect();
+        let reason = match reasons.as_slice() {
+            [] => String::new(),
+            reasons => format!("  ({})", reasons.join("; ")),
+        };
+        line(out, format_args!("  {:width$}  {}{reason}", level.level, level.verdict));
+    }
+    for verdict in ["violated", "satisfied"] {
+        let folded = report.levels.iter().rev().filter(folds);
+        let folded = folded.filter(|level| level.verdict == verdict).map(|level| level.level);
+        let names: Vec<&str> = folded.collect();
+        if !names.is_empty() {
+            line(out, format_args!("  so {verdict}: {}", names.join(", ")));
+        }
+    }
+    shared.all().for_each(|reason| line(out, format_args!("\n  {reason}")));
+}
+
 /// The verdicts alone, one a line.
 fn verdicts(report: &Report) -> String {
     let mut out = String::new();
@@ -114,8 +137,7 @@ fn head(out: &mut String, report: &Report) {
     line(
         out,
         format_args!(
-            "{}: {} ({outcomes}) in {}, {} on {} ({})\n",
-            safe(&report.file),
+            "{} ({outcomes}) in {}, {} on {} ({})\n",
             counted(size.transactions, "transaction"),
             counted(size.sessions, "session"),
             counted(size.operations, "operation"),

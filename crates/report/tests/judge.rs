@@ -21,6 +21,8 @@ use isolde_report::scenario::{EdgeKind, Scenario};
 use random::{Random, random_history};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 #[path = "../../checker/tests/properties/support/random.rs"]
 mod random;
@@ -239,6 +241,37 @@ fn judge_each(usual: u64, least: usize, history_of: impl Fn(u64) -> String) {
         refused.len()
     );
     assert!(accepted > least, "only {accepted} explanations were judged");
+}
+
+/// The texts of all histories below a folder, by path.
+fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            texts.extend(self::texts(&path));
+        } else if path.extension().is_some_and(|it| it == "txt") {
+            let text = fs::read_to_string(&path).expect("text");
+            texts.push((path, text));
+        }
+    }
+    texts
+}
+
+/// Levels without session order were shown by arguments that use it, and what makes two
+/// transactions conflict was left out.
+#[test]
+fn explanations_of_the_corpus_are_accepted() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut accepted = 0;
+    for folder in ["anomalies", "boundaries", "papers", "peers"] {
+        for (path, text) in texts(&corpus.join(folder)) {
+            let found = judge_all(&text);
+            accepted += found.0;
+            assert!(found.2.is_empty(), "{}: {:#?}", path.display(), found.2);
+        }
+    }
+    assert!(accepted > 200, "only {accepted} explanations were judged");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Polygraphs of some size: histories with a hidden order, and random ones.
 
-use crate::instance::{Instance, PLAIN, Random, Run, Sides, solve};
+use crate::instance::{Instance, PLAIN, Run, Sides, solve};
 use acyclic::{Edge, Node};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// How large a random polygraph is.
 #[derive(Clone, Copy)]
@@ -15,33 +18,33 @@ pub(crate) struct Shape {
 /// Random choices between near nodes, all of which a hidden order satisfies: harder
 /// than histories, whose edges agree with each other.
 pub(crate) fn hard(shape: Shape, seed: u64) -> Instance {
-    let mut random = Random(seed);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sessions = 10;
     let mut instance = Instance { order: scrambled(shape.nodes, sessions), ..Instance::default() };
     for node in sessions..shape.nodes {
         instance.known.push(Edge::new((node - sessions) as Node, node as Node));
     }
     for _ in 0..shape.choices {
-        let near = |random: &mut Random| {
-            let low = random.below(shape.nodes - shape.window);
-            let one = low + random.below(shape.window);
-            let other = low + random.below(shape.window);
+        let near = |random: &mut Xoshiro256PlusPlus| {
+            let low = random.random_range(0..shape.nodes - shape.window);
+            let one = low + random.random_range(0..shape.window);
+            let other = low + random.random_range(0..shape.window);
             (one.min(other) as Node, one.max(other) as Node)
         };
         let mut sides = Sides::default();
-        for _ in 0..=random.below(3) {
+        for _ in 0..=random.random_range(0..3) {
             let (low, high) = near(&mut random);
             if low < high {
                 sides.yes.push(Edge::new(low, high));
             }
         }
-        for _ in 0..=random.below(3) {
+        for _ in 0..=random.random_range(0..3) {
             let (low, high) = near(&mut random);
             if low < high {
                 sides.no.push(Edge::new(high, low));
             }
         }
-        if random.chance(50) {
+        if random.random_bool(0.5) {
             std::mem::swap(&mut sides.yes, &mut sides.no);
         }
         instance.choices.push(sides);
@@ -72,20 +75,21 @@ pub(crate) struct Workload {
 pub(crate) fn history(workload: Workload, seed: u64) -> Instance {
     let Workload { txns, keys, stale } = workload;
     let sessions = 24.min(txns);
-    let mut random = Random(seed);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut writers: Vec<Vec<Node>> = vec![Vec::new(); keys];
     // By key: who read which version.
     let mut reads: Vec<Vec<(Node, usize)>> = vec![Vec::new(); keys];
     let mut last_of: Vec<Option<Node>> = vec![None; sessions];
     let mut instance = Instance::default();
-    let stale_txns: Vec<usize> = (0..stale).map(|_| txns / 2 + random.below(txns / 2)).collect();
+    let stale_txns: Vec<usize> =
+        (0..stale).map(|_| txns / 2 + random.random_range(0..txns / 2)).collect();
     for txn in 0..txns as Node {
-        let session = random.below(sessions);
+        let session = random.random_range(0..sessions);
         if let Some(last) = last_of[session].replace(txn) {
             instance.known.push(Edge::new(last, txn));
         }
         for _ in 0..2 {
-            let key = random.below(keys);
+            let key = random.random_range(0..keys);
             let behind = 1 + usize::from(stale_txns.contains(&(txn as usize)));
             if let Some(version) = writers[key].len().checked_sub(behind) {
                 reads[key].push((txn, version));
@@ -95,7 +99,7 @@ pub(crate) fn history(workload: Workload, seed: u64) -> Instance {
             }
         }
         for _ in 0..2 {
-            let key = random.below(keys);
+            let key = random.random_range(0..keys);
             if writers[key].last() != Some(&txn) {
                 writers[key].push(txn);
             }
@@ -104,7 +108,7 @@ pub(crate) fn history(workload: Workload, seed: u64) -> Instance {
     for key in 0..keys {
         choices_of_key(&writers[key], &reads[key], &mut instance.choices, &mut random);
     }
-    random.shuffle(&mut instance.choices);
+    instance.choices.shuffle(&mut random);
     instance.order = topological(txns, &instance.known, &mut random);
     instance
 }
@@ -113,7 +117,7 @@ fn choices_of_key(
     writers: &[Node],
     reads: &[(Node, usize)],
     choices: &mut Vec<Sides>,
-    random: &mut Random,
+    random: &mut Xoshiro256PlusPlus,
 ) {
     let first = |one: usize, other: usize| {
         let readers =
@@ -124,15 +128,20 @@ fn choices_of_key(
     };
     for one in 0..writers.len() {
         for other in 0..one {
-            let (low, high) = if random.chance(50) { (one, other) } else { (other, one) };
+            let (low, high) = if random.random_bool(0.5) { (one, other) } else { (other, one) };
             let (yes, no) = (first(low, high), first(high, low));
-            choices.push(Sides { yes, no, prefers_no: random.chance(50), ..Sides::default() });
+            choices.push(Sides {
+                yes,
+                no,
+                prefers_no: random.random_bool(0.5),
+                ..Sides::default()
+            });
         }
     }
 }
 
 /// An order of the edges that takes any node that is free.
-fn topological(nodes: usize, edges: &[Edge], random: &mut Random) -> Vec<Node> {
+fn topological(nodes: usize, edges: &[Edge], random: &mut Xoshiro256PlusPlus) -> Vec<Node> {
     let mut waiting = vec![0; nodes];
     let mut after: Vec<Vec<Node>> = vec![Vec::new(); nodes];
     for edge in edges {
@@ -143,7 +152,7 @@ fn topological(nodes: usize, edges: &[Edge], random: &mut Random) -> Vec<Node> {
         (0..nodes as Node).filter(|&node| waiting[node as usize] == 0).collect();
     let mut order = Vec::new();
     while !free.is_empty() {
-        let node = free.swap_remove(random.below(free.len()));
+        let node = free.swap_remove(random.random_range(0..free.len()));
         order.push(node);
         for &next in &after[node as usize] {
             waiting[next as usize] -= 1;
@@ -205,9 +214,9 @@ fn random_polygraphs_without_an_order_are_refuted_with_a_proof() {
         let mut instance = hard(Shape { nodes: 300, choices: 1_000, window: 40 }, seed);
         // Some sides are exchanged with those of others, which the hidden order
         // knows nothing of.
-        let mut random = Random(seed);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         for _ in 0..150 {
-            let (one, other) = (random.below(1_000), random.below(1_000));
+            let (one, other) = (random.random_range(0..1_000), random.random_range(0..1_000));
             let no = std::mem::take(&mut instance.choices[one].no);
             instance.choices[one].no = std::mem::replace(&mut instance.choices[other].no, no);
         }
@@ -218,19 +227,19 @@ fn random_polygraphs_without_an_order_are_refuted_with_a_proof() {
 /// Clauses of three literals, so many that about half of such instances have no answer, over
 /// choices that order few nodes.
 fn clauses(choices: usize, seed: u64) -> Instance {
-    let mut random = Random(seed);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let nodes = 30;
     let mut instance = Instance { order: (0..nodes).collect(), ..Instance::default() };
     for _ in 0..choices {
-        let low = random.below(nodes as usize - 3) as Node;
-        let edge = Edge::new(low, low + 1 + random.below(2) as Node);
+        let low = random.random_range(0..nodes as usize - 3) as Node;
+        let edge = Edge::new(low, low + 1 + random.random_range(0..2) as Node);
         let (yes, no) = (vec![edge], vec![Edge::new(edge.to, edge.from)]);
-        let empty = random.chance(80);
+        let empty = random.random_bool(0.8);
         let side = |edges: Vec<Edge>| if empty { Vec::new() } else { edges };
         instance.choices.push(Sides { yes: side(yes), no: side(no), ..Sides::default() });
     }
     for _ in 0..choices * 39 / 10 {
-        let literal = |_| (random.below(choices), random.chance(50));
+        let literal = |_| (random.random_range(0..choices), random.random_bool(0.5));
         instance.clauses.push((0..3).map(literal).collect());
     }
     instance

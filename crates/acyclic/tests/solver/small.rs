@@ -1,14 +1,17 @@
 //! Thousands of small random instances, each compared with brute force.
 
-use crate::instance::{Instance, PLAIN, Random, Run, Sides, solve};
+use crate::instance::{Instance, PLAIN, Run, Sides, solve};
 use acyclic::{Edge, Node};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// What may be in an instance.
 #[derive(Clone, Copy)]
 struct Kind {
     nodes_max: usize,
     choices_max: usize,
-    known_percent: usize,
+    known_percent: u32,
     clauses_max: usize,
     hidden: bool,
     self_loops: bool,
@@ -23,51 +26,54 @@ const BASE: Kind = Kind {
     self_loops: false,
 };
 
-fn generate(random: &mut Random, kind: Kind) -> Instance {
-    let nodes = 2 + random.below(kind.nodes_max - 1);
+fn generate(random: &mut Xoshiro256PlusPlus, kind: Kind) -> Instance {
+    let nodes = 2 + random.random_range(0..kind.nodes_max - 1);
     let mut order: Vec<Node> = (0..nodes as Node).collect();
-    random.shuffle(&mut order);
+    order.shuffle(random);
     let mut known = Vec::new();
     for later in 0..nodes {
         for earlier in 0..later {
-            if random.chance(kind.known_percent) {
+            if random.random_ratio(kind.known_percent, 100) {
                 known.push(Edge::new(order[earlier], order[later]));
             }
         }
     }
-    let edges = |random: &mut Random, most: usize| {
-        let count = random.below(most + 1);
+    let edges = |random: &mut Xoshiro256PlusPlus, most: usize| {
+        let count = random.random_range(0..=most);
         let mut edges: Vec<Edge> = Vec::new();
         while edges.len() < count {
-            let edge = Edge::new(random.below(nodes) as Node, random.below(nodes) as Node);
-            if edge.from != edge.to || (kind.self_loops && random.chance(30)) {
+            let edge = Edge::new(
+                random.random_range(0..nodes) as Node,
+                random.random_range(0..nodes) as Node,
+            );
+            if edge.from != edge.to || (kind.self_loops && random.random_bool(0.3)) {
                 edges.push(edge);
             }
         }
         edges
     };
     let mut choices = Vec::new();
-    for _ in 0..=random.below(kind.choices_max) {
-        let mut sides = Sides { prefers_no: random.chance(50), ..Sides::default() };
+    for _ in 0..=random.random_range(0..kind.choices_max) {
+        let mut sides = Sides { prefers_no: random.random_bool(0.5), ..Sides::default() };
         sides.yes = edges(random, 3);
         sides.no = edges(random, 3);
-        if kind.hidden && random.chance(40) {
+        if kind.hidden && random.random_bool(0.4) {
             sides.hidden_yes = edges(random, 2);
             sides.hidden_no = edges(random, 2);
         }
         choices.push(sides);
     }
-    let told = if kind.hidden { random.below(choices.len() + 1) } else { choices.len() };
+    let told = if kind.hidden { random.random_range(0..=choices.len()) } else { choices.len() };
     let mut clauses = Vec::new();
-    for _ in 0..random.below(kind.clauses_max + 1) {
+    for _ in 0..random.random_range(0..=kind.clauses_max) {
         if told > 0 {
-            let literal = |_| (random.below(told), random.chance(50));
+            let literal = |_| (random.random_range(0..told), random.random_bool(0.5));
             clauses.push((0..3).map(literal).collect::<Vec<_>>());
-            let len = 1 + random.below(3);
+            let len = 1 + random.random_range(0..3);
             clauses.last_mut().expect("just pushed").truncate(len);
         }
     }
-    let hidden_clauses = kind.hidden.then(|| random.below(clauses.len() + 1));
+    let hidden_clauses = kind.hidden.then(|| random.random_range(0..=clauses.len()));
     let hidden_choices = Some(told);
     Instance { order, known, choices, hidden_choices, clauses, hidden_clauses }
 }
@@ -75,12 +81,12 @@ fn generate(random: &mut Random, kind: Kind) -> Instance {
 fn compare(kind: Kind, seeds: u64) {
     let (mut satisfied, mut violated) = (0, 0);
     for seed in 0..seeds {
-        let mut random = Random(seed);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let instance = generate(&mut random, kind);
         let expected = instance.is_satisfiable();
         let run = Run {
-            at_once: if random.chance(50) { 1 } else { usize::MAX },
-            conflicts_max: random.chance(20).then_some(1),
+            at_once: if random.random_bool(0.5) { 1 } else { usize::MAX },
+            conflicts_max: random.random_bool(0.2).then_some(1),
         };
         for run in [PLAIN, run] {
             let found = std::panic::catch_unwind(|| solve(&instance, run));

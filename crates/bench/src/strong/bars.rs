@@ -47,6 +47,8 @@ const SESSION_SERIALIZABLE: &[&str] = &["session-serializable"];
 const SESSION_SNAPSHOT: &[&str] = &["session-snapshot-isolation"];
 const PLAIN_SERIALIZABLE: &[&str] = &["serializable"];
 const PLAIN_SNAPSHOT: &[&str] = &["snapshot-isolation"];
+const FROM_WEAK_TO_STRONG: &[&str] =
+    &["read-committed", "causal", "snapshot-isolation", "serializable"];
 const STRICT: &[&str] = &["strict-serializable"];
 
 /// A million bytes, in MiB.
@@ -135,6 +137,22 @@ fn large() -> Vec<Row> {
         },
         Row { history: Workload { format: "jepsen-edn", ..lists }, levels: &[], bar: list_bar },
         Row { history: Workload { format: BINARY, ..lists }, levels: &[], bar: list_bar },
+        // Values that repeat: no other checker answers.
+        Row {
+            history: Workload { keys: 20, ..Workload::new("few-values", 500) },
+            levels: FROM_WEAK_TO_STRONG,
+            bar: Bar::Absolute { cpu: 10.0, peak: 1000.0 * MB },
+        },
+        Row {
+            history: Workload::new("few-values", 2_000),
+            levels: FROM_WEAK_TO_STRONG,
+            bar: Bar::Absolute { cpu: 10.0, peak: 1000.0 * MB },
+        },
+        Row {
+            history: timed(Workload::new("registers", 100_000)),
+            levels: &["linearizable"],
+            bar: Bar::Absolute { cpu: 1.0, peak: 200.0 * MB },
+        },
     ]
 }
 

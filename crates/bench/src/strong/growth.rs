@@ -1,6 +1,6 @@
 //! Histories that double: time and memory at most double too.
 
-use super::workload::{BINARY, TIMED, Workload, short};
+use super::workload::{BINARY, HOT, TIMED, Workload, short};
 use super::{Bench, ending, names};
 use crate::benches::in_path;
 use crate::measure::{Ended, Program, Usage, in_turns, median};
@@ -13,6 +13,8 @@ struct Series {
     options: &'static [&'static str],
     keys: Keys,
     levels: &'static [&'static str],
+    /// The largest history, if smaller than that of others.
+    most: u32,
 }
 
 /// How many keys a history has.
@@ -23,13 +25,14 @@ enum Keys {
     OneFor(u32),
 }
 
-const SERIES: [Series; 4] = [
+const SERIES: [Series; 6] = [
     Series {
         title: "read-modify-write",
         preset: "mini-transactions",
         options: &[],
         keys: Keys::OfPreset,
         levels: &["session-snapshot-isolation"],
+        most: u32::MAX,
     },
     Series {
         title: "lists",
@@ -37,6 +40,7 @@ const SERIES: [Series; 4] = [
         options: &[],
         keys: Keys::OfPreset,
         levels: &[],
+        most: u32::MAX,
     },
     Series {
         title: "timed",
@@ -44,6 +48,7 @@ const SERIES: [Series; 4] = [
         options: TIMED,
         keys: Keys::OneFor(5),
         levels: &["strict-serializable"],
+        most: u32::MAX,
     },
     Series {
         title: "timed, always 20k keys",
@@ -51,6 +56,23 @@ const SERIES: [Series; 4] = [
         options: TIMED,
         keys: Keys::Always(20_000),
         levels: &["strict-serializable"],
+        most: u32::MAX,
+    },
+    Series {
+        title: "single operations",
+        preset: "registers",
+        options: TIMED,
+        keys: Keys::OfPreset,
+        levels: &["linearizable"],
+        most: u32::MAX,
+    },
+    Series {
+        title: "hot keys",
+        preset: "GeneralRW",
+        options: HOT,
+        keys: Keys::Always(50),
+        levels: &["serializable"],
+        most: 500_000,
     },
 ];
 
@@ -82,9 +104,9 @@ pub(super) fn write(bench: &Bench<'_>, text: &mut String) -> Result<(), String> 
     );
     line(text, "|---|---|---|---:|---:|---:|---:|---:|---:|---|");
     for series in &SERIES {
-        let doubled =
-            |&size: &u32| size.checked_mul(2).filter(|&it| it <= bench.arguments.growth_max);
-        let first = Some(FIRST).filter(|&first| first <= bench.arguments.growth_max);
+        let most = series.most.min(bench.arguments.growth_max);
+        let doubled = |&size: &u32| size.checked_mul(2).filter(|&it| it <= most);
+        let first = Some(FIRST).filter(|&first| first <= most);
         let sizes: Vec<u32> = std::iter::successors(first, doubled).collect();
         let mut last: Option<Measured> = None;
         for (&transactions, measured) in sizes.iter().zip(measured(bench, series, &sizes, counts)?)

@@ -1,7 +1,7 @@
 //! What the switches of a check are worth: histories with and without each source of order that
 //! matters to them.
 
-use super::workload::{BINARY, SERIALIZABLE, TIMED, Workload};
+use super::workload::{BINARY, HOT, SERIALIZABLE, TIMED, Workload};
 use super::{Bench, ending};
 use crate::measure::Usage;
 use crate::workspace::line;
@@ -34,7 +34,7 @@ const LISTS: Switch = Switch {
 };
 
 /// Histories, levels that hold in them, and what is done without.
-const CASES: [(Workload, &str, &[Switch]); 9] = [
+const CASES: [(Workload, &str, &[Switch]); 12] = [
     (
         Workload::new("mini-transactions", 100_000),
         "session-snapshot-isolation",
@@ -55,6 +55,13 @@ const CASES: [(Workload, &str, &[Switch]); 9] = [
     // Without sessions to begin with, four times as many transactions take half a minute.
     (Workload::new("GeneralRW", 5_000), "serializable", &[SESSION]),
     (Workload::new("GeneralRW", 5_000), "snapshot-isolation", &[SESSION]),
+    (Workload::new("BlindW-RW", 10_000), "serializable", &[SESSION]),
+    (Workload::new("BlindW-W", 10_000), "serializable", &[SESSION]),
+    (
+        Workload { keys: 50, options: HOT, ..Workload::new("GeneralRW", 10_000) },
+        "serializable",
+        &[SESSION],
+    ),
     (
         Workload { options: TIMED, format: BINARY, ..Workload::new("BlindW-RW", 100_000) },
         "serializable",

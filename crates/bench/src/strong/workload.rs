@@ -23,6 +23,8 @@ pub(super) const TEXT: &str = "plume";
 pub(super) const BINARY: &str = "binary";
 
 pub(super) const SERIALIZABLE: &[&str] = &["--isolation", "serializable"];
+/// A few keys are used most.
+pub(super) const HOT: &[&str] = &["--isolation", "serializable", "--distribution", "zipf:0.99"];
 pub(super) const TIMED: &[&str] = &["--times", "transactions"];
 
 impl Workload {

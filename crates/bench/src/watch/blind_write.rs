@@ -6,6 +6,8 @@
 //! Such transactions are serializable too. Time passes in the store alone.
 
 use isolde::online::{Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Interval, Time};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,7 +41,7 @@ struct Client {
 
 /// The store and its clients.
 pub(super) struct BlindWrite {
-    random: u64,
+    random: SplitMix64,
     commits: u64,
     last_value: i64,
     /// Versions of each key, the last ones at the end.
@@ -55,7 +57,7 @@ pub(super) struct BlindWrite {
 impl BlindWrite {
     pub(super) fn new(clients: u32) -> BlindWrite {
         let mut store = BlindWrite {
-            random: 1,
+            random: SplitMix64::seed_from_u64(1),
             commits: 0,
             last_value: 0,
             versions: vec![Vec::new(); KEYS as usize],
@@ -96,10 +98,7 @@ impl BlindWrite {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(mixed ^ (mixed >> 31)) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     fn time(&mut self, bound: u64) -> Time {

@@ -5,6 +5,8 @@ use isolde_history::{
     Aggregate, Condition, DraftTxn, Function, History, HistoryBuilder, KeyId, OpKind, Predicate,
     PredicateRow, Snapshot, Value, VersionChain,
 };
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufWriter;
@@ -98,7 +100,7 @@ struct Generator<'a> {
     workload: &'a Workload<'a>,
     txns: u32,
     builder: HistoryBuilder,
-    random: u64,
+    random: SplitMix64,
     /// By key, its current number.
     rows: BTreeMap<u32, u64>,
     /// By key, all of its numbers in order.
@@ -112,20 +114,15 @@ impl<'a> Generator<'a> {
             workload,
             txns,
             builder: HistoryBuilder::new(),
-            random: 1,
+            random: SplitMix64::seed_from_u64(1),
             rows: BTreeMap::new(),
             versions: vec![Vec::new(); workload.keys as usize],
             written: 0,
         }
     }
 
-    /// `SplitMix64`.
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % bound
+        self.random.next_u64() % bound
     }
 
     fn value(&mut self, number: u64) -> Value {

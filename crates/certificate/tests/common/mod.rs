@@ -20,7 +20,7 @@ pub(crate) fn verdict_for(
     let history = parse_text(history).unwrap_or_else(|error| panic!("{error}\n{history}"));
     let Fingerprint { hash, sessions, transactions, operations } = Fingerprint::of(&history);
     let text = format!(
-        "isolde-certificate 1\nhistory {hash:032x} sessions {sessions} transactions {transactions} \
+        "isolde-certificate 2\nhistory {hash:032x} sessions {sessions} transactions {transactions} \
          operations {operations}\nclaims 1\nclaim {claim}\nlevels {levels}\n{proof}\nend\n"
     );
     let certificate: Certificate =

@@ -1,14 +1,14 @@
 //! Refutations by cases: what a history leaves open is taken in every way.
 //!
 //! Which transactions of unknown outcome count and which append added an element are decided
-//! first, as [`Readings`] does, because they say which versions there are; then, one
+//! first, as [`Interpretations`] does, because they say which versions there are; then, one
 //! after another, what reads of repeated values saw, until what was taken is refuted
 //! whatever the others saw.
 
 use crate::anomaly::found_by_reading;
 use crate::check::Check;
 use crate::check::certify::{reading, refutation};
-use crate::check::interpretations::Readings;
+use crate::check::interpretations::Interpretations;
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::strong::{self, COMMIT_LEVELS, Options};
@@ -34,7 +34,8 @@ pub(crate) fn refute(
 ) -> Option<Shown> {
     let cases = CASES_MAX.min(WORK_MAX / history.op_count().max(1));
     let mut split = Split { level, options, limits, cases };
-    let open = Readings::of(history, index).map_or(Vec::new(), |readings| readings.open());
+    let open = Interpretations::of(history, index)
+        .map_or(Vec::new(), |interpretations| interpretations.open());
     // Who saw a transaction of unknown outcome says that it counts.
     let is_element = |open: &Open| matches!(open, Open::Element(_));
     let elements: Vec<Open> = open.iter().copied().filter(is_element).collect();
@@ -46,7 +47,7 @@ pub(crate) fn refute(
     // So does who saw its element, which then needs no cases of its own.
     let by_elements = || (elements != open).then(|| in_ways(&elements)).flatten();
     by_origins.or_else(by_elements).or_else(|| in_ways(&open)).or_else(|| {
-        let everything = Readings::of_everybody(history, index)?.open();
+        let everything = Interpretations::of_everybody(history, index)?.open();
         (everything != open).then(|| in_ways(&everything)).flatten()
     })
 }
@@ -174,7 +175,7 @@ impl Split<'_> {
             }
         } else if COMMIT_LEVELS.contains(&self.level) {
             let facts = (history, index);
-            match strong::decide_with_origins(self.level, facts, self.options, self.limits).0 {
+            match strong::decide_commits(self.level, facts, self.options, self.limits).verdict {
                 Verdict::Violated(violated) => violated,
                 _ => return None,
             }

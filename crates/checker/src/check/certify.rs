@@ -8,10 +8,11 @@
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::check::Check;
 use crate::check::by_cases;
-use crate::check::interpretations::Readings;
+use crate::check::interpretations::Interpretations;
 use crate::choices;
 use crate::evidence::{Cycle, Edge, INITIAL};
 use crate::level::Level;
+use crate::limits::Stage;
 use crate::strong::{self, COMMIT_LEVELS, Sources};
 use crate::verdict::{Satisfied, Verdict, Violated};
 use crate::weak::{Facts, RULES};
@@ -112,6 +113,7 @@ impl Check<'_> {
         if self.options.sources != Sources::ALL {
             return false;
         }
+        (self.limits().observe)(Stage::Enumerate);
         let verifier = Verifier::new(self.history).with_clock_drift(self.options.clock_drift);
         self.all_orders(&verifier, level, &Violated::by(Vec::new())).is_some()
     }
@@ -183,9 +185,9 @@ impl Check<'_> {
 
     /// A way to take what the history leaves open in which the level holds, and is seen to.
     fn way(&self, level: Level, accept: &dyn Fn(Shown) -> Option<Shown>) -> Option<Shown> {
-        let readings = Readings::of_everybody(self.history, self.index)?;
+        let interpretations = Interpretations::of_everybody(self.history, self.index)?;
         let limits = self.limits();
-        readings.first_shown(|history, added| {
+        interpretations.first_shown(|history, added| {
             let index = Index::new(history);
             let mut check = Check::new(history, &index, &limits).with_options(self.options);
             let check = check.in_one_way();
@@ -242,6 +244,9 @@ impl Check<'_> {
             Satisfied::Definition => (self.way(level, &Some))
                 .or_else(|| self.tried(level))
                 .ok_or_else(|| "it was decided by trying all orders".into()),
+            Satisfied::Interpretation => (self.way(level, &Some))
+                .or_else(|| self.tried(level))
+                .ok_or_else(|| "it holds in one of the ways to take what is open".into()),
         }
     }
 
@@ -256,8 +261,9 @@ impl Check<'_> {
         // An order that was searched for is for choices of its own.
         if COMMIT_LEVELS.contains(&level) && !self.index.several().is_empty() {
             let facts = (self.history, self.index);
-            let found = strong::decide_with_origins(level, facts, self.options, &self.limits());
-            if let (Verdict::Satisfied(Satisfied::Order(order)), origins) = found {
+            let found = strong::decide_commits(level, facts, self.options, &self.limits());
+            if let Verdict::Satisfied(Satisfied::Order(order)) = found.verdict {
+                let origins = found.origins;
                 return Proof::Witness(Witness::Commits { order, origins, appends: Vec::new() });
             }
         }

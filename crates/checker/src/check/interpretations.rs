@@ -36,7 +36,7 @@ const WAYS_TRIED_FIRST: usize = 16;
 const WAYS_TOLD_MAX: usize = 8;
 
 /// What the ways to understand a history differ in.
-pub(crate) struct Readings<'a> {
+pub(crate) struct Interpretations<'a> {
     history: &'a History,
     /// Appends of one element that was read, one of which added it.
     appends: Vec<Vec<OpId>>,
@@ -46,14 +46,14 @@ pub(crate) struct Readings<'a> {
     harmless: Vec<TxnId>,
 }
 
-impl<'a> Readings<'a> {
+impl<'a> Interpretations<'a> {
     /// `None` if there is but one way.
     pub(crate) fn of(history: &'a History, index: &Index) -> Option<Self> {
         let appends = if index.has_repeated_elements() { repeated(history, index) } else { vec![] };
         let optional = optional_writers(history, index);
         let is_one = appends.is_empty() && optional.is_empty();
-        let readings = Readings { history, appends, optional, harmless: Vec::new() };
-        (!is_one).then(|| readings.with_fewer_ways())
+        let interpretations = Interpretations { history, appends, optional, harmless: Vec::new() };
+        (!is_one).then(|| interpretations.with_fewer_ways())
     }
 
     /// The same where there are too many ways, without those that differ in transactions alone
@@ -70,9 +70,9 @@ impl<'a> Readings<'a> {
     /// The same, also by the lists that those saw who count only if chosen. The index does not
     /// look at these.
     pub(crate) fn of_everybody(history: &'a History, index: &Index) -> Option<Self> {
-        let readings = Readings::of(history, index)?;
+        let interpretations = Interpretations::of(history, index)?;
         let appends = repeated(history, index);
-        Some(Readings { appends, ..readings }.with_fewer_ways())
+        Some(Interpretations { appends, ..interpretations }.with_fewer_ways())
     }
 
     /// Decides a level; `None` if there are too many ways and none was found. After the first
@@ -230,7 +230,7 @@ impl<'a> Readings<'a> {
 fn in_any_way(level: Level, satisfied: Satisfied) -> Satisfied {
     match satisfied {
         shown @ (Satisfied::Order(_) | Satisfied::Events(_)) if certify::has_events(level) => shown,
-        _ => Satisfied::Definition,
+        _ => Satisfied::Interpretation,
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     fn decided(level: Level, lines: &str) -> Verdict {
         let history = parse_text(&format!("{OTHERS}{lines}")).expect("a history");
         let index = Index::new(&history);
-        assert!(Readings::of(&history, &index).is_some(), "{lines}");
+        assert!(Interpretations::of(&history, &index).is_some(), "{lines}");
         Check::new(&history, &index, &Limits::NONE).decide(level)
     }
 
@@ -408,7 +408,7 @@ mod tests {
     fn a_key_that_is_a_register_too_is_left_alone() {
         let history = parse_text("A: a(x,1)\nB: w(x,1)\nC: r(x,[1])").expect("a history");
         let index = Index::new(&history);
-        assert!(Readings::of(&history, &index).is_none());
+        assert!(Interpretations::of(&history, &index).is_none());
         for level in crate::check::decided_levels() {
             let _ = Check::new(&history, &index, &Limits::NONE).decide(level);
         }

@@ -7,7 +7,7 @@
 
 use crate::anomaly::{Anomaly, found_by_reading};
 use crate::check::implied;
-use crate::check::interpretations::Readings;
+use crate::check::interpretations::Interpretations;
 use crate::check::strategies;
 use crate::level::Level;
 use crate::limits::{Limits, Stage, Work};
@@ -109,8 +109,8 @@ impl<'a> Check<'a> {
             return None;
         }
         let is_refuted = || self.is_without_orders(level);
-        let readings = Readings::of(self.history, self.index)?;
-        readings.decide(level, self.options, &self.limits(), is_refuted)
+        let interpretations = Interpretations::of(self.history, self.index)?;
+        interpretations.decide(level, self.options, &self.limits(), is_refuted)
     }
 
     /// The same with other options than the usual ones.

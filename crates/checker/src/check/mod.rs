@@ -24,5 +24,5 @@ mod strategies;
 
 pub use certify::Certified;
 pub use implied::implied;
-pub(crate) use interpretations::Readings;
+pub(crate) use interpretations::Interpretations;
 pub use lattice::{Check, applicable_levels, check, decided_levels};

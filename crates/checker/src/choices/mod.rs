@@ -10,7 +10,7 @@ mod conflicts;
 
 use crate::anomaly::{Anomaly, Cases, Evidence, found_by_reading};
 use crate::evidence::Cycle;
-use crate::limits::Limits;
+use crate::limits::{Limits, Stage};
 use crate::naming;
 use crate::unknown::{Limit, Unknown};
 use crate::verdict::{Satisfied, Verdict, Violated};
@@ -58,6 +58,7 @@ fn search(rule: &Rule, facts: &Facts<'_>, effort: Effort) -> Tried {
     if open.into_iter().any(|op| facts.history.op(op).kind == OpKind::ReadList) {
         return Tried::GaveUp;
     }
+    (facts.limits.observe)(Stage::Choose);
     let mut search = Search { rule, history: facts.history, limits: facts.limits, work: WORK_MAX };
     let guess = search.guess(facts.index);
     let mut tried = search.with(&guess);

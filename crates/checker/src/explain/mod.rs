@@ -27,7 +27,7 @@ pub use counterexamples::{COUNTEREXAMPLES_MAX, Counterexample, Counterexamples, 
 pub use shrink::{Progress, shrink};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence, NO_KEY, found_by_reading, of_operations};
-use crate::check::{Check, Readings, applicable_levels, single_operation};
+use crate::check::{Check, Interpretations, applicable_levels, single_operation};
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::linearizable::{self, Account, Reading};
@@ -330,7 +330,7 @@ fn argue(
         .or_else(|| {
             // In each way that it can be understood there is but one, so this ends.
             let argue_way = |history: &History| argue(history, level, options, limits);
-            Readings::of(history, &index)?.argue(argue_way)
+            Interpretations::of(history, &index)?.argue(argue_way)
         })
         .or_else(|| of_everything(history, options, limits))
 }

@@ -2,7 +2,7 @@
 
 use super::{is_violated, seeds};
 use crate::anomaly::Evidence;
-use crate::check::Readings;
+use crate::check::Interpretations;
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::strong::Options;
@@ -123,8 +123,10 @@ fn ways_of(history: &History) -> usize {
         return 1;
     }
     let index = Index::new(history);
-    let readings = Readings::of(history, &index);
-    readings.map_or(1, |readings| readings.count().map_or(WAYS_MAX, |ways| ways.min(WAYS_MAX)))
+    let interpretations = Interpretations::of(history, &index);
+    interpretations.map_or(1, |interpretations| {
+        interpretations.count().map_or(WAYS_MAX, |ways| ways.min(WAYS_MAX))
+    })
 }
 
 /// A part that violates a level, becoming smaller.

@@ -130,6 +130,8 @@ pub struct Disorder {
     pub duplicates: u64,
     /// Events that came after everything of their time had been verified.
     pub late: u64,
+    /// Transactions that came after what they may have seen had been given up.
+    pub forgotten: u64,
     /// Events of a transaction that had ended, or of an earlier one.
     pub after_end: u64,
     /// Transactions that have no end although their client went on.
@@ -144,6 +146,7 @@ impl Disorder {
             + self.inverted
             + self.duplicates
             + self.late
+            + self.forgotten
             + self.after_end
             + self.unended
     }

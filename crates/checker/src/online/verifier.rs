@@ -104,7 +104,7 @@ pub struct Verifier {
     pub(super) firsts: Vec<u32>,
     clients: HashMap<u32, Client>,
     clients_aside: usize,
-    touched: Touched,
+    pub(super) touched: Touched,
     waiting: VecDeque<Waiting>,
     waiting_cells: VecDeque<Cell>,
     /// What others would wait behind for long, by the time of its answer and a number, with
@@ -217,7 +217,8 @@ impl Verifier {
 
     /// What this client does from now on will never be known. Its open transaction may have
     /// committed, and rows that it has used may hold anything: reads of these that no version
-    /// explains are not judged. Those of other rows are.
+    /// explains are not judged. Reads of other rows are, but for values that nobody is known to
+    /// have written.
     pub fn give_up(&mut self, client: ClientId) {
         self.readmit(client);
         let state = self.client(client);
@@ -316,6 +317,11 @@ impl Verifier {
         if event.interval.invoked < self.watermark {
             self.counters.disorder.late += 1;
         }
+        if self.is_forgotten(event) {
+            self.counters.disorder.forgotten += 1;
+            self.apply_unplaced(event, cells);
+            return;
+        }
         let interval = self.widened(event.interval);
         let Some(txn) = self.txn_of(event, interval) else {
             self.counters.disorder.after_end += 1;
@@ -351,6 +357,13 @@ impl Verifier {
                 self.end(txn, State::Lost, Interval { completed: NEVER, ..interval });
             }
         }
+    }
+
+    /// Whether a transaction begins so late that what it may have seen was given up.
+    fn is_forgotten(&mut self, event: &Event) -> bool {
+        let last = self.client(event.client).last;
+        let is_new = last.is_none_or(|last| last < event.txn);
+        is_new && self.widened(event.interval).invoked < self.horizon
     }
 
     /// An event that may have taken effect at any time: what it wrote may have been there,
@@ -402,7 +415,16 @@ impl Verifier {
             self.end_unknown(event.client, open);
         }
         let txn = self.tables.txns.insert(Txn::new(event.client, event.txn, interval));
-        self.open.push_back(txn);
+        // One that comes late began before others that are there.
+        let tables = &self.tables;
+        let start = tables.txns[txn].start;
+        let is_latest = self.open.back().is_none_or(|&last| tables.txns[last].start <= start);
+        let place = if is_latest {
+            self.open.len()
+        } else {
+            self.open.partition_point(|&other| tables.txns[other].start <= start)
+        };
+        self.open.insert(place, txn);
         let client = self.client(event.client);
         (client.open, client.last) = (txn, Some(event.txn));
         Some(txn)

@@ -10,23 +10,25 @@ use super::Options;
 use super::cycle::{Core, Premises, Step, short_cycle};
 use super::decision::{limit, open_pairs, violated};
 use super::graph::{Derived, Edges, Graph, Why};
-use super::likely::Guess;
 use super::model::{Model, Node};
-use super::nearly;
+use super::orders::commit_guess::Guess;
+use super::orders::stronger_level;
 use super::proof::ProofBuilder;
 use super::questions::{Asking, Inquiry, Questions, Sorted};
 use super::repeated::{Refused, Repeated, repeated_reads};
 use super::search::known_edges;
 use super::solving::{Effort, Solved, in_order, solved};
 use super::sources::{Initial, ReadsFrom, SessionOrder, VersionOrder};
+use super::strategies;
 use super::versions::{INITIAL_SLOT, NO_SLOT, Versions};
 use crate::anomaly::Anomaly;
 use crate::derivation;
 use crate::evidence::Cycle;
 use crate::limits::{Limits, Stage};
 use crate::naming;
-use crate::unknown::{Obstacle, Unknown};
-use crate::verdict::{Satisfied, Verdict, Violated};
+use crate::strategy::StrategyName;
+use crate::unknown::Unknown;
+use crate::verdict::{Attempt, Satisfied, Verdict, Violated};
 use hashbrown::HashSet;
 use isolde_certificate::{ChosenOrigin, Rule};
 use isolde_history::{History, Index, ReadId, TxnId};
@@ -56,7 +58,7 @@ pub(super) trait CommitLevel: Asking + Sized {
 
     /// Whether most of what it allows a stronger level allows too, so that an order of that
     /// is worth a search.
-    const IS_NEARLY_STRONGER: bool;
+    const ASKS_STRONGER: bool;
 
     /// Adds what follows from single transactions; a verdict if they contradict it.
     fn begin(commits: &mut Commits<'_>) -> Option<Verdict>;
@@ -93,30 +95,48 @@ pub(super) struct Commits<'a> {
     derived: HashSet<(Node, Node)>,
     /// What reads of repeated values are taken to have seen by the order that was found.
     origins: Vec<ChosenOrigin>,
+    /// An order that every edge agrees with, once there is one.
+    order: Vec<Node>,
+    pub(super) depth: Depth,
 }
 
-/// Decides a level, given that no read is wrong by itself at it. Where values repeat,
-/// with what the reads are taken to have seen if it holds.
+/// What came of a level.
+pub(crate) struct Found {
+    pub(crate) verdict: Verdict,
+    /// The strategy that decided it.
+    pub(crate) by: Option<StrategyName>,
+    /// Where values repeat, what the reads are taken to have seen if it holds.
+    pub(crate) origins: Vec<ChosenOrigin>,
+}
+
+impl Found {
+    fn open(reason: Unknown) -> Found {
+        Found { verdict: Verdict::Unknown(reason), by: None, origins: Vec::new() }
+    }
+}
+
+/// Decides a level, given that no read is wrong by itself at it.
 pub(super) fn decide<L: CommitLevel>(
     (history, index): (&History, &Index),
     options: Options,
     (limits, depth): (&Limits<'_>, Depth),
-) -> (Verdict, Vec<ChosenOrigin>) {
+) -> Found {
     let model = L::model();
     (limits.observe)(Stage::Infer);
     let mut versions = Versions::new(history, index, model, options.sources);
     if !versions.find_conditions(model, limits.stop) {
-        return (Verdict::Unknown(Unknown::Limit(limits.reached())), Vec::new());
+        return Found::open(Unknown::Limit(limits.reached()));
     }
     let (pairs, open_keys) = open_pairs(&versions);
     (limits.observe)(Stage::Versions { pairs, open_keys });
     let repeated = match repeated_reads(model, &versions, Refused::Tried) {
         Ok(repeated) => repeated,
-        Err(reason) => return (Verdict::Unknown(Unknown::Unsupported(reason)), Vec::new()),
+        Err(obstacle) => return Found::open(Unknown::Unsupported(obstacle)),
     };
     let mut commits = Commits::new(model, (&versions, &repeated), options, limits);
-    let verdict = commits.run::<L>(depth);
-    (verdict, commits.origins)
+    commits.depth = depth;
+    let (verdict, by) = strategies::commits::decide::<L>(&mut commits);
+    Found { verdict, by, origins: commits.origins }
 }
 
 /// Known steps of version orders, without what they mean for readers.
@@ -165,35 +185,72 @@ impl<'a> Commits<'a> {
         let initial = Initial::new(model, versions, txns as Node);
         let nodes = txns + initial.node_count();
         let likely = Graph::new(model, txns, nodes, &(&session, &(&version_order, &initial)));
-        let (derived, origins) = (HashSet::new(), Vec::new());
-        Commits { model, versions, repeated, limits, options, graph, likely, derived, origins }
+        Commits {
+            model,
+            versions,
+            repeated,
+            limits,
+            options,
+            graph,
+            likely,
+            derived: HashSet::new(),
+            origins: Vec::new(),
+            order: Vec::new(),
+            depth: Depth::Search,
+        }
     }
 
-    fn run<L: CommitLevel>(&mut self, depth: Depth) -> Verdict {
-        if let Some(verdict) = L::begin(self) {
-            return verdict;
+    pub(super) fn is_off(&self, name: StrategyName) -> bool {
+        self.options.without.contains(name)
+    }
+
+    /// Whether a history is searched from a guess.
+    pub(super) fn is_small(&self) -> bool {
+        self.versions.history.txn_count() < SMALL
+    }
+
+    /// Finds an order to begin with, or what contradicts all of them.
+    pub(super) fn settle<L: CommitLevel>(&mut self) -> Attempt {
+        match self.settled::<L>() {
+            Ok(order) => {
+                self.order = order;
+                Attempt::Passed
+            }
+            Err(verdict) => Attempt::from(verdict),
         }
-        let order = match self.settled::<L>() {
-            Ok(order) => order,
-            Err(verdict) => return verdict,
-        };
-        let unsearched = || Verdict::Unknown(Unknown::Unsupported(Obstacle::NotSearched));
-        let is_small = self.versions.history.txn_count() < SMALL;
-        if depth == Depth::Forced && !is_small && self.nearly_stronger(1).is_some() {
-            return unsearched();
+    }
+
+    /// Asks the solver what it must refuse, if what follows from few choices shows that. A history
+    /// near a stronger level is not refuted so.
+    pub(super) fn force_orders<L: CommitLevel>(&mut self) -> Attempt {
+        if !self.is_small() && self.of_stronger_level(1).is_some() {
+            return Attempt::Passed;
         }
-        // Of large histories it was asked before.
-        if (depth == Depth::Forced || is_small)
-            && let Some(asking) = L::contradicting(self)
-        {
-            let effort = Effort::of(self.options.conflicts_max);
-            let solved = self.solve_asking(&order, effort, asking);
-            return solved.unwrap_or_else(|stop| self.stopped(stop));
+        let Some(asking) = L::contradicting(self) else { return Attempt::Passed };
+        let order = std::mem::take(&mut self.order);
+        let effort = Effort::of(self.options.conflicts_max);
+        let solved = self.solve_asking(&order, effort, asking);
+        Attempt::from(solved.unwrap_or_else(|stop| self.stopped(stop)))
+    }
+
+    /// Finds an order near one of a stronger level, if there is one; or a verdict, if a short
+    /// search from the other one comes to it before.
+    pub(super) fn improve<L: CommitLevel>(&mut self) -> Attempt {
+        let order = std::mem::take(&mut self.order);
+        match self.better::<L>(&order) {
+            Ok(better) => {
+                self.order = better.unwrap_or(order);
+                Attempt::Passed
+            }
+            Err(verdict) => Attempt::from(verdict),
         }
-        match depth {
-            Depth::Search => self.search::<L>(order),
-            Depth::Forced => unsearched(),
-        }
+    }
+
+    /// Searches from the order that was found.
+    pub(super) fn search<L: CommitLevel>(&mut self) -> Attempt {
+        let order = std::mem::take(&mut self.order);
+        let solved = self.solve::<L>(&order, Effort::of(self.options.conflicts_max));
+        Attempt::from(solved.unwrap_or_else(|stop| self.stopped(stop)))
     }
 
     /// An order that every edge agrees with, once nothing more follows from it.
@@ -216,24 +273,10 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Searches from this order, or from a better one if the history is too large to do without.
-    fn search<L: CommitLevel>(&mut self, order: Vec<Node>) -> Verdict {
-        let mut better = None;
-        if L::IS_NEARLY_STRONGER && self.versions.history.txn_count() >= SMALL {
-            better = match self.better::<L>(&order) {
-                Ok(better) => better,
-                Err(verdict) => return verdict,
-            };
-        }
-        let effort = Effort::of(self.options.conflicts_max);
-        let solved = self.solve::<L>(&better.unwrap_or(order), effort);
-        solved.unwrap_or_else(|stop| self.stopped(stop))
-    }
-
     /// An order near one of a stronger level, if there is one; or a verdict, if a short search
     /// from the other one comes to it before.
     fn better<L: CommitLevel>(&mut self, order: &[Node]) -> Result<Option<Vec<Node>>, Verdict> {
-        if let Some(better) = self.nearly_stronger(ORDERS_FIRST) {
+        if let Some(better) = self.of_stronger_level(ORDERS_FIRST) {
             return Ok(Some(better));
         }
         let most = self.options.conflicts_max.unwrap_or(CONFLICTS_FIRST);
@@ -243,14 +286,14 @@ impl<'a> Commits<'a> {
             Err(stop) => return Err(self.stopped(stop)),
         }
         (self.limits.observe)(Stage::Witness);
-        Ok(self.nearly_stronger(usize::MAX))
+        Ok(self.of_stronger_level(usize::MAX))
     }
 
-    fn nearly_stronger(&self, orders_max: usize) -> Option<Vec<Node>> {
+    fn of_stronger_level(&self, orders_max: usize) -> Option<Vec<Node>> {
         let within = (self.options, self.limits);
-        let nearly = nearly::order(self.versions, self.repeated, within, orders_max)?;
+        let order = stronger_level::order(self.versions, self.repeated, within, orders_max)?;
         let mut ranks = vec![i64::MAX; self.versions.history.txn_count()];
-        for (rank, txn) in (0..).zip(nearly) {
+        for (rank, txn) in (0..).zip(order) {
             ranks[txn.index()] = rank;
         }
         self.graph.sorted_by(|node| ranks[node as usize]).ok()

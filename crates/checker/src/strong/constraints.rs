@@ -10,16 +10,15 @@
 
 use super::Options;
 use super::clocks::Clocks;
-use super::components::Components;
 use super::decision::{CLOCK_BYTES_MAX, Decision};
 use super::model::Model;
+use super::orders::witness::guess;
 use super::repeated::{Refused, repeated_reads};
 use super::runs::Runs;
 use super::saturate::{Saturated, Saturation};
 use super::versions::{Slot, Versions};
-use super::witness::guess;
 use crate::level::Level;
-use crate::limits::{ComponentCounts, Limits};
+use crate::limits::Limits;
 use isolde_history::{History, Index, KeyId};
 use std::ops::AddAssign;
 
@@ -48,8 +47,6 @@ pub struct Pruned {
     pub open: Constraints,
     /// Those that saturation leaves undecided: what a solver would have to decide.
     pub after: Constraints,
-    /// How what is left undecided falls apart.
-    pub apart: ComponentCounts,
 }
 
 /// Counts the choices that a history leaves at a level, with session order where the
@@ -76,18 +73,15 @@ pub fn constraints(history: &History, index: &Index, level: Level) -> Option<Pru
     if !model.session {
         decision.give_up_all();
     }
-    let (decided, apart) = decided_by_saturation(&decision, &versions)?;
+    let decided = decided_by_saturation(&decision, &versions)?;
     let after = Constraints {
         pairs: open.pairs - decided.pairs,
         dependencies: open.dependencies - decided.dependencies,
     };
-    Some(Pruned { before, open, after, apart })
+    Some(Pruned { before, open, after })
 }
 
-fn decided_by_saturation(
-    decision: &Decision<'_>,
-    versions: &Versions<'_>,
-) -> Option<(Constraints, ComponentCounts)> {
+fn decided_by_saturation(decision: &Decision<'_>, versions: &Versions<'_>) -> Option<Constraints> {
     let mut graph = decision.explained_graph();
     let order = guess(&graph, versions, decision.options.sources).ok()?;
     let cover = decision.cover(&graph, &order, CLOCK_BYTES_MAX);
@@ -101,8 +95,7 @@ fn decided_by_saturation(
     saturation.for_each_decided(&graph, |before, after| {
         decided += pair(versions, before, after);
     });
-    let parts = Components::new(&graph, versions, (&saturation.clocks, &cover));
-    Some((decided, parts.map_or_else(ComponentCounts::default, |parts| parts.apart())))
+    Some(decided)
 }
 
 /// All pairs of versions of one key.
@@ -190,41 +183,36 @@ mod tests {
     fn two_blind_writes_stay_open_with_their_readers() {
         let sessions = ["w(1,1)", "w(1,2)", "r(1,1)", "r(1,2)", "r(1,2)"];
         let open = of(1, 5);
-        let apart = ComponentCounts { parts: 1, events: 7, largest: 7 };
-        let expected = Pruned { before: open, open, after: open, apart };
+        let expected = Pruned { before: open, open, after: open };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn a_read_modify_write_leaves_nothing_open() {
         let sessions = ["w(1,1)", "r(1,1) w(1,2)", "r(1,1)"];
-        let apart = ComponentCounts::default();
-        let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0), apart };
+        let expected = Pruned { before: of(1, 3), open: of(0, 0), after: of(0, 0) };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn saturation_decides_what_follows_from_another_key() {
         let sessions = ["w(1,1) w(2,1)", "r(2,1) w(1,2)"];
-        let apart = ComponentCounts::default();
-        let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0), apart };
+        let expected = Pruned { before: of(1, 2), open: of(1, 2), after: of(0, 0) };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
     fn the_initial_state_is_a_writer_where_it_was_read() {
         let sessions = ["r(1,0)", "w(1,1)", "w(1,2)", "r(1,2)", "w(2,1)"];
-        let apart = ComponentCounts { parts: 1, events: 5, largest: 5 };
-        let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3), apart };
+        let expected = Pruned { before: of(3, 10), open: of(1, 3), after: of(1, 3) };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 
     #[test]
-    fn pairs_of_transactions_that_share_nothing_are_parts_of_their_own() {
+    fn pairs_of_transactions_that_share_nothing_stay_open() {
         let sessions = ["w(1,1)", "w(1,2)", "w(2,1)", "w(2,2)", "r(1,1)"];
         let open = of(2, 5);
-        let apart = ComponentCounts { parts: 2, events: 9, largest: 5 };
-        let expected = Pruned { before: open, open, after: open, apart };
+        let expected = Pruned { before: open, open, after: open };
         assert_eq!(counted(&sessions, Level::SessionSnapshotIsolation), Some(expected));
     }
 

@@ -15,8 +15,8 @@
 
 use super::commits::Commits;
 use super::model::Node;
+use super::orders::witness::Pair;
 use super::versions::{INITIAL_SLOT, NO_SLOT, Slot};
-use super::witness::Pair;
 use hashbrown::HashSet;
 use isolde_history::{ReadId, TxnId};
 

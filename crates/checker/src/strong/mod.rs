@@ -1,41 +1,36 @@
 //! The strong levels: one order of begins and commits that explains every read.
 //!
-//! A history with times is tried along them first: `serial` replays a serial order, `timed` an
-//! order of begins and commits, and both put right what a read contradicts. Where values repeat,
-//! `interleaving` looks for an order session by session. Else `versions`
-//! joins reads to versions and finds the orders of versions that are known; `sources` turn what
-//! is known into edges of one `graph` of events; a topological order of it is the guess. A
-//! history whose version orders are all known ends here. What the guess gets wrong is decided
-//! by the solver (`search`), which looks only at pairs of versions that an order gets wrong. If
-//! that is hard, `saturate` derives what follows from the known edges and the solver starts
-//! again. Why a level does not hold, `cycle` finds and `proof` derives.
+//! `versions` joins reads to versions and finds the orders of versions that are known, and
+//! `sources` turn what is known into edges of one `graph` of events. `strategies` is the table of
+//! ways to find an order that agrees with it, or to refute that there is one; `orders` proposes
+//! and replays without a solver, `search` asks the solver about what a proposal gets wrong, and
+//! `saturate` derives what follows where that is hard. Why a level does not hold, `cycle`
+//! finds and `proof` derives.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `decision.rs` | the pipeline of one level |
+//! | `strategies/` | the table of ways to decide a level, a file for each |
+//! | `decision.rs` | what these have in common: the graph, the proposal, what was given up, the answer |
 //! | `model.rs` | the table of levels: events, what each dependency means, session order, real time |
-//! | `options.rs` | what beside the history decides: sources, clock drift, when to saturate, which engine searches |
-//! | `serial.rs`, `timed.rs` | orders along the clients' times, without a graph or a solver |
-//! | `interleaving.rs` | where values repeat and a transaction is one event: an order of all, session by session |
+//! | `options.rs` | what beside the history decides: sources, strategies, clock drift, which engine searches |
+//! | `orders/` | orders that are proposed, replayed and put right |
 //! | `versions.rs`, `reads_by_slot.rs` | who wrote and read which version, and which follow which |
 //! | `repeated.rs` | reads of repeated values, and everything each of them may have seen |
 //! | `conditions/` | what reads by condition and aggregates mean |
 //! | `sources/` | what is known before anything is derived, a file for each source of order |
 //! | `graph.rs` | known edges in columns, derived ones beside them, and their evidence |
-//! | `witness.rs` | guesses an order, and finds the pairs of versions that an order gets wrong |
-//! | `search.rs`, `solving.rs` | what the solver is asked; one search for all, or one for each group of parts |
-//! | `components.rs`, `connected.rs` | parts that are decided by themselves after saturation |
+//! | `search.rs`, `solving.rs` | what the solver is asked; and the search |
 //! | `saturate.rs`, `cover.rs`, `clocks.rs`, `runs.rs` | what follows from known edges, and reachability for it |
 //! | `update_atomic.rs`, `parallel.rs` | the two levels whose orders of commits take a search |
-//! | `commits.rs`, `questions.rs`, `likely.rs`, `nearly.rs`, `forced_orders.rs` | what these two have in common: their graph, what the solver is asked, first guesses, orders that cycles force |
+//! | `commits.rs`, `questions.rs`, `forced_orders.rs` | what these two have in common: their graph, what the solver is asked, orders that cycles force |
 //! | `constraints.rs` | how many choices a history leaves, for measurements |
+//! | `connected.rs` | strongly connected parts |
 //! | `cycle.rs`, `proof.rs` | short cycles, and refutations as derivations, of which everything else that is said of them is read |
 //! | `argument.rs` | the plainest argument against a small history |
 
 mod argument;
 mod clocks;
 mod commits;
-mod components;
 mod conditions;
 mod connected;
 mod constraints;
@@ -44,11 +39,9 @@ mod cycle;
 mod decision;
 mod forced_orders;
 mod graph;
-mod interleaving;
-mod likely;
 mod model;
-mod nearly;
 mod options;
+mod orders;
 mod parallel;
 mod proof;
 mod questions;
@@ -57,21 +50,17 @@ mod repeated;
 mod runs;
 mod saturate;
 mod search;
-mod serial;
-mod seriation;
 mod solving;
 mod sources;
 mod strategies;
-mod timed;
 mod update_atomic;
 mod versions;
-mod witness;
 
 pub(crate) use argument::argue;
 pub(crate) use conditions::unnamed_writers;
 pub use constraints::{Constraints, Pruned, constraints};
-pub(crate) use interleaving::Interleaved;
 pub use options::{Engine, Options};
+pub(crate) use orders::interleaving::Interleaved;
 pub(crate) use repeated::{Refused, has_refused, refused_fit};
 pub use sources::Sources;
 
@@ -80,11 +69,11 @@ use crate::limits::{Limits, Stage};
 use crate::strategy::StrategyName;
 use crate::unknown::Unknown;
 use crate::verdict::{Attempt, Verdict, Violated};
-use commits::Depth;
+use commits::{Depth, Found};
 use decision::{Decision, open_pairs};
-use isolde_certificate::ChosenOrigin;
 use isolde_history::{History, Index, TxnId};
 use model::{Events, Model, Protected};
+use orders::{interleaving, replay};
 use parallel::Parallel;
 use repeated::repeated_reads;
 use std::sync::Arc;
@@ -115,14 +104,13 @@ pub(crate) fn keeps_sessions(level: Level) -> bool {
     Model::of(level).is_some_and(|model| model.session)
 }
 
-/// Decides one of [`COMMIT_LEVELS`], with what reads of repeated values are taken to
-/// have seen if it holds.
-pub(crate) fn decide_with_origins(
+/// Decides one of [`COMMIT_LEVELS`].
+pub(crate) fn decide_commits(
     level: Level,
     facts: (&History, &Index),
     options: Options,
     limits: &Limits<'_>,
-) -> (Verdict, Vec<ChosenOrigin>) {
+) -> Found {
     let searching = (limits, Depth::Search);
     match level {
         Level::UpdateAtomic => commits::decide::<UpdateAtomic>(facts, options, searching),
@@ -139,7 +127,7 @@ pub(crate) fn parallel_refuted(
     if facts.0.txn_count() > forced_orders::TXNS_MAX {
         return None;
     }
-    match commits::decide::<Parallel>(facts, options, (limits, Depth::Forced)).0 {
+    match commits::decide::<Parallel>(facts, options, (limits, Depth::Forced)).verdict {
         Verdict::Violated(violated) => Some(violated),
         _ => None,
     }
@@ -235,7 +223,7 @@ impl Shared<'_> {
         if self.is_not_serial {
             return None;
         }
-        let order = serial::order(facts, options, limits);
+        let order = replay::order(facts, options, limits);
         // With more time there may be one.
         self.is_not_serial = order.is_none() && !limits.is_over();
         order

@@ -16,10 +16,10 @@ use super::decision::violated;
 use super::forced_orders::{self, OneMissed};
 use super::graph::Why;
 use super::model::{Events, Model, Node, Protected, Writers};
+use super::orders::witness::Pair;
 use super::questions::{Asking, Questions};
 use super::search::{Because, CycleEdge, Input};
 use super::versions::{Divergence, INITIAL_SLOT, NO_SLOT, Slot};
-use super::witness::Pair;
 use crate::anomaly::{self, Anomaly, AnomalyKind};
 use crate::evidence::{Cycle, Edge, EdgeKind, Reason};
 use crate::level::Level;
@@ -75,7 +75,7 @@ struct Skipped {
 }
 
 impl CommitLevel for Parallel {
-    const IS_NEARLY_STRONGER: bool = true;
+    const ASKS_STRONGER: bool = true;
 
     fn model() -> &'static Model {
         &MODEL

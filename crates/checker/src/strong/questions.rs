@@ -6,9 +6,9 @@
 
 use super::commits::Commits;
 use super::model::Node;
+use super::orders::witness::Pair;
 use super::search::{Asked, Input, Variable};
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use super::witness::Pair;
 use acyclic::{Choice, Edge, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashMap;
 use isolde_certificate::{ChosenOrigin, Clause};

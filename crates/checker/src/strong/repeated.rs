@@ -111,7 +111,7 @@ pub(crate) fn refused_fit(history: &History, index: &Index, order: &Satisfied) -
             }
             is_right
         }),
-        Satisfied::Implied(_) | Satisfied::Definition => false,
+        Satisfied::Implied(_) | Satisfied::Definition | Satisfied::Interpretation => false,
     }
 }
 

@@ -10,14 +10,13 @@
 //! writer of the key comes before that origin, or the reader before it. These clauses
 //! too are made only when an order breaks them.
 
-use super::components::Components;
 use super::conditions::Choosable;
 use super::graph::{Graph, Why};
 use super::model::{Model, Node};
+use super::orders::witness::{Pair, Witness, suspects};
 use super::repeated::Repeated;
 use super::solving::in_order;
 use super::versions::{INITIAL_SLOT, Slot, Versions};
-use super::witness::{Pair, Witness, suspects};
 use acyclic::{Choice, Edge, KnownEdges, Literal, Phase, Refine, Refined, Solver};
 use hashbrown::HashMap;
 use isolde_certificate::{ChosenOrigin, Clause};
@@ -99,14 +98,6 @@ pub(super) struct Search<'a> {
     refinements: u32,
     wrong: Vec<Pair>,
     edges: [Vec<Edge>; 2],
-    within: Option<Within<'a>>,
-}
-
-/// One of the groups of parts that are searched by themselves.
-#[derive(Clone, Copy)]
-pub(super) struct Within<'a> {
-    pub(super) components: &'a Components,
-    pub(super) group: usize,
 }
 
 impl<'a> Search<'a> {
@@ -114,7 +105,6 @@ impl<'a> Search<'a> {
         model: &'static Model,
         versions: &'a Versions<'a>,
         repeated: &'a [Repeated],
-        within: Option<Within<'a>>,
     ) -> Self {
         Search {
             model,
@@ -131,7 +121,6 @@ impl<'a> Search<'a> {
             refinements: 0,
             wrong: Vec::new(),
             edges: [Vec::new(), Vec::new()],
-            within,
         }
     }
 
@@ -190,14 +179,6 @@ impl<'a> Search<'a> {
             let reads_of = |slot| self.versions.reads_of(slot).iter().copied();
             self.witness.check(key, positions, reads_of, &mut self.wrong);
         }
-    }
-
-    /// Whether a pair is for this search to decide.
-    fn is_within(&self, pair: Pair) -> bool {
-        self.within.is_none_or(|within| {
-            let node = self.model.commit(self.versions.writer(pair.first));
-            within.components.group(node) == Some(within.group)
-        })
     }
 
     fn look_at_moved(&mut self, moved: &[Node], positions: &[u32]) {
@@ -315,7 +296,7 @@ impl Refine for Search<'_> {
         }
         let mut refined = Refined::Complete;
         for pair in std::mem::take(&mut self.wrong) {
-            if self.is_within(pair) && self.pair(solver, pair).1 {
+            if self.pair(solver, pair).1 {
                 refined = Refined::Added;
             }
         }

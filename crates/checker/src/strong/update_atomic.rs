@@ -49,7 +49,7 @@ pub(super) struct UpdateAtomic {
 }
 
 impl CommitLevel for UpdateAtomic {
-    const IS_NEARLY_STRONGER: bool = false;
+    const ASKS_STRONGER: bool = false;
 
     fn model() -> &'static Model {
         &MODEL

@@ -2,7 +2,7 @@
 //! where snapshots have no known instant.
 
 use crate::notation::{lines, parse, told, verify, verify_stepwise};
-use isolde::online::{Profile, Reads, Writers};
+use isolde_checker::online::{Profile, Reads, Writers};
 
 const AS_READ: Profile =
     Profile { reads: Reads::Window, writers: Writers::AsRead, ..Profile::NONE };

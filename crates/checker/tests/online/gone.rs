@@ -1,7 +1,7 @@
 //! Clients of which more will never come: what they did not use stays judged.
 
 use crate::notation::{OPTIONS, parse, told};
-use isolde::online::{Batch, ClientId, Counters, NEVER, Profile, Reads, Verifier};
+use isolde_checker::online::{Batch, ClientId, Counters, NEVER, Profile, Reads, Verifier};
 
 const STATEMENT: Profile = Profile { reads: Reads::Statement, ..Profile::NONE };
 

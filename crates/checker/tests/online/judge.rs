@@ -10,7 +10,7 @@
 //! other's end. A trace is explained if there is such an order, and a choice of which
 //! commits without an answer took effect, for which all mechanisms did as they should.
 
-use isolde::online::{
+use isolde_checker::online::{
     Batch, Cell, Certifier, Content, Dml, Event, EventKind, Interval, Locks, Profile, Reads,
     Writers,
 };

@@ -1,7 +1,7 @@
 //! Each mechanism on the smallest trace that it forbids, beside the nearest that it allows.
 
 use crate::notation::{OPTIONS, lines, parse, told, verify, verify_stepwise};
-use isolde::online::{
+use isolde_checker::online::{
     Batch, Cell, Certifier, ClientId, Dml, Locks, NEVER, Name, Options, Profile, Reads, Time,
     Unchecked, Verifier, Writers, from_history,
 };

@@ -5,7 +5,7 @@
 //! `_` is a row that is not there; `x.b` is column b of row x; `2-` was never answered;
 //! `*%7=3` says that all rows that leave 3 when divided by 7 are listed.
 
-use isolde::online::{
+use isolde_checker::online::{
     Batch, Cell, CellSpan, ClientId, Condition, Content, Event, EventKind, Finding, Interval,
     NEVER, Options, Profile, Verifier,
 };

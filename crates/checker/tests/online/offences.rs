@@ -5,7 +5,7 @@
 //! have committed. What is found is held against that.
 
 use crate::simulated::{seeds, watch_history, with_bug};
-use isolde::online::{Finding, Name, Step};
+use isolde_checker::online::{Finding, Name, Step};
 use isolde_harness::{BUGS, generate};
 use isolde_history::{History, KeyId, Op, OpId, OpKind, Outcome, SessionId, TxnId, Value};
 use std::collections::{BTreeMap, HashMap};

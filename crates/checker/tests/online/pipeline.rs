@@ -1,7 +1,7 @@
 //! The pipeline: order, watermarks, back-pressure, and clients that misbehave.
 
 use crate::notation::{lines, parse, show};
-use isolde::online::{
+use isolde_checker::online::{
     ALWAYS, Batch, ClientId, Disorder, Interval, NEVER, Pipeline, PipelineOptions, Room,
 };
 

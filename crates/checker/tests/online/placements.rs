@@ -5,7 +5,7 @@
 
 use crate::judge::is_explained;
 use crate::notation::{OPTIONS, show, told, verify, verify_stepwise};
-use isolde::online::{
+use isolde_checker::online::{
     Batch, Cell, CellSpan, Certifier, ClientId, Content, Dml, Event, EventKind, Finding,
     Granularity, Interval, Locks, NEVER, Pipeline, PipelineOptions, Profile, Reads, Time, Verifier,
     Writers,

@@ -1,7 +1,9 @@
 //! Recorded histories as traces: nothing is accused that the history does not say.
 
 use crate::notation::{OPTIONS, lines, told};
-use isolde::online::{Dml, Locks, NEVER, Options, Profile, Reads, Verifier, Writers, from_history};
+use isolde_checker::online::{
+    Dml, Locks, NEVER, Options, Profile, Reads, Verifier, Writers, from_history,
+};
 use isolde_history::format::parse_text;
 
 /// Snapshots, locks and first updater wins.

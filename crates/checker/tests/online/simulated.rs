@@ -3,8 +3,8 @@
 //! `ISOLDE_SEEDS=100` tries more seeds than the usual few.
 
 use crate::notation::told;
-use isolde::online::{Batch, ClientId};
-use isolde::online::{
+use isolde_checker::online::{Batch, ClientId};
+use isolde_checker::online::{
     Certifier, Counters, Finding, Locks, Options, Pipeline, PipelineOptions, Profile, Reads, Room,
     Verifier, Writers, from_history,
 };

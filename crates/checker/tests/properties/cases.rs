@@ -1,9 +1,9 @@
 //! Proofs by cases: whatever stands in the cases, a level that holds is not refuted.
 
 use crate::support::{Size, each_seed, history, random_histories, random_history};
-use isolde::reference::{Reference, decide_all};
-use isolde::{Check, Limits, decided_levels};
 use isolde_certificate::{Case, Cases, Claim, Open, Proof, Refutation, Taken, Verifier};
+use isolde_checker::reference::{Reference, decide_all};
+use isolde_checker::{Check, Limits, decided_levels};
 use isolde_history::{History, Index, OpId, OpKind, Outcome, TxnId};
 
 /// A refutation that needs no cases, and the level that it is about.

@@ -2,12 +2,12 @@
 
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
 use crate::{derivations, witnesses};
-use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Options, Strategies, StrategyName, decided_levels};
 use isolde_certificate::{
     Certificate, Claim, Clause, Derivation, End, Fingerprint, Link, Proof, Refutation, Verifier,
     read, verify, write,
 };
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{Check, Level, Limits, Options, Strategies, StrategyName, decided_levels};
 use isolde_history::{History, Index, Source};
 
 /// The certificate of all decided levels, written and read again, and levels left out.

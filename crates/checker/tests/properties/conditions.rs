@@ -1,9 +1,9 @@
 //! Reads by condition: the engine answers as the definition does, and proves it.
 
 use crate::support::{Random, each_seed, history, random_histories};
-use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Verdict, check, decided_levels};
 use isolde_certificate::{Claim, Proof, Refutation, Verifier, verify};
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{Check, Level, Limits, Verdict, check, decided_levels};
 use isolde_history::format::to_text;
 use isolde_history::{Index, KeyId, OpId, Part, Selection};
 use std::collections::BTreeMap;

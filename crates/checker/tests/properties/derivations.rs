@@ -8,12 +8,12 @@
 
 use crate::searches::Open;
 use crate::support::{Size, history, random_histories, random_history};
-use isolde::Level;
-use isolde::reference::{self, Reference};
 use isolde_certificate::{
     Case, Cases, Claim, Derivation, End, Link, Node, Open as Question, Proof, Reading, ReadingKind,
     Refutation, Rule, Step, StepId, Taken, Verifier,
 };
+use isolde_checker::Level;
+use isolde_checker::reference::{self, Reference};
 use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! The engine answers as the definitions do, and its evidence hangs together.
 
 use crate::support::{Size, each_seed, every_history, history, random_histories, random_history};
-use isolde::reference::{self, Reference};
-use isolde::{
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{
     Check, Edge, Evidence, INITIAL, Level, Limits, Options, Satisfied, Strategies, StrategyName,
     Verdict, decided_levels,
 };

@@ -2,8 +2,8 @@
 
 use super::conditions::random_conditions;
 use super::support::{Size, history, random_histories, random_history};
-use isolde::{Check, Edge, Evidence, Explanation, Level, Limits, Options, Verdict};
-use isolde::{applicable_levels, explain, shrink};
+use isolde_checker::{Check, Edge, Evidence, Explanation, Level, Limits, Options, Verdict};
+use isolde_checker::{applicable_levels, explain, shrink};
 use isolde_history::format::{parse_text, to_text};
 use isolde_history::{History, Index, Part, Selection};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! a level satisfies every weaker one.
 
 use crate::support::{Size, every_history, history, random_history};
-use isolde::reference::{Reference, decide_all};
-use isolde::{IMPLICATIONS, Level};
+use isolde_checker::reference::{Reference, decide_all};
+use isolde_checker::{IMPLICATIONS, Level};
 
 /// What was seen of each level, so that a test that never sees a violation fails.
 #[derive(Default)]

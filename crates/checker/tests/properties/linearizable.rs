@@ -1,9 +1,9 @@
 //! Linearizability is what its definition says, and its orders show it.
 
 use crate::support::{history, random_histories, random_operations};
-use isolde::linearizable::{Reading, decide};
-use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Satisfied, Stage, Verdict, applicable_levels};
+use isolde_checker::linearizable::{Reading, decide};
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{Check, Level, Limits, Satisfied, Stage, Verdict, applicable_levels};
 use isolde_history::{History, Index, OpKind, Outcome, TxnId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

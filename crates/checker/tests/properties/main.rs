@@ -11,7 +11,6 @@ mod linearizable;
 mod metamorphic;
 mod operational;
 mod orders;
-mod parts;
 mod relations;
 mod rounds;
 mod searches;

@@ -2,11 +2,11 @@
 //! large enough for the solver and for saturation to have work.
 
 use crate::support::{Random, history};
-use isolde::{
+use isolde_certificate::verify;
+use isolde_checker::{
     Check, IMPLICATIONS, Level, Limits, Options, Strategies, StrategyName, Verdict,
     applicable_levels, check,
 };
-use isolde_certificate::verify;
 use isolde_harness::{
     Aborts, Distribution, INJECTED, Isolation, Parameters, Times, TxnKind, generate,
 };

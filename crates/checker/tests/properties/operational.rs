@@ -8,8 +8,8 @@
 //! explains all its reads.
 
 use crate::support::{Size, every_history, history};
-use isolde::Level;
-use isolde::reference::{Reference, decide};
+use isolde_checker::Level;
+use isolde_checker::reference::{Reference, decide};
 use isolde_history::{History, KeyId, OpKind, SessionId, Value};
 
 /// What a database of a level does.

@@ -3,9 +3,9 @@
 use crate::support::{
     Size, each_seed, history, random_histories, random_history, random_operations,
 };
-use isolde::Level;
-use isolde::reference::{Reference, decide_with_drift};
 use isolde_certificate::{Claim, Proof, Refutation, Verifier};
+use isolde_checker::Level;
+use isolde_checker::reference::{Reference, decide_with_drift};
 use isolde_history::{History, KeyId, Time};
 
 /// Every choice of some keys, all of them last.

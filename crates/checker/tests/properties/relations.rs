@@ -3,7 +3,7 @@
 
 use crate::conditions::random_conditions;
 use crate::support::{Size, each_seed, history, random_histories, random_history};
-use isolde::{IMPLICATIONS, Level, Limits, applicable_levels, check, decided_levels};
+use isolde_checker::{IMPLICATIONS, Level, Limits, applicable_levels, check, decided_levels};
 use isolde_history::format::{self, FORMATS, Input, ReadOptions, Writer, to_text};
 use isolde_history::{History, Index, Source};
 use std::cmp::Reverse;

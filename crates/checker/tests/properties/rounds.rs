@@ -1,11 +1,11 @@
 //! Rounds of any size have the verdict of the whole history, for levels of real time.
 
 use crate::support::Random;
-use isolde::online::{
+use isolde_checker::online::{
     Batch, Cell, CellSpan, ClientId, Content, EXACT_LEVELS, Event, EventKind, IMPLIED_LEVELS,
     Interval, NEVER, Reads, Rounds, RoundsOptions, Time,
 };
-use isolde::{Check, Level, Limits, Verdict};
+use isolde_checker::{Check, Level, Limits, Verdict};
 use isolde_history::{History, HistoryBuilder, Index, OpKind, Outcome, TxnTimes, Value};
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Sources of order that are switched off refute nothing and show nothing by themselves.
 
 use crate::support::{Size, each_seed, history, random_histories, random_history};
-use isolde::reference::{self, Reference};
-use isolde::{Check, Level, Limits, Options, Sources, Unknown, Verdict, decided_levels};
+use isolde_checker::reference::{self, Reference};
+use isolde_checker::{Check, Level, Limits, Options, Sources, Unknown, Verdict, decided_levels};
 use isolde_history::Index;
 
 /// Levels that are the same without session order and without real time.

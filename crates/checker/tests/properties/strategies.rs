@@ -1,7 +1,9 @@
 //! Switching a strategy off changes no verdict: it may leave one open.
 
 use crate::support::{Size, each_seed, history, random_histories, random_history};
-use isolde::{Check, Level, Limits, Options, Strategies, StrategyName, Verdict, decided_levels};
+use isolde_checker::{
+    Check, Level, Limits, Options, Strategies, StrategyName, Verdict, decided_levels,
+};
 use isolde_history::{History, Index};
 
 /// Every level by itself, so that no level settles another unless it is asked to.

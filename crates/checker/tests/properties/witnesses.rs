@@ -2,9 +2,9 @@
 //! level holds: every order of every small history is tried.
 
 use crate::support::{Size, every_history, history, random_history};
-use isolde::Level;
-use isolde::reference::{self, Reference};
 use isolde_certificate::{ChosenOrigin, Claim, Node, Proof, Verifier, Witness};
+use isolde_checker::Level;
+use isolde_checker::reference::{self, Reference};
 use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
 use std::collections::BTreeMap;
 

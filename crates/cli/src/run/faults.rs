@@ -8,13 +8,15 @@ use std::time::Duration;
 /// What is done to servers.
 #[derive(clap::Args, Clone)]
 #[group(skip)]
+#[command(next_help_heading = "Faults")]
 pub(crate) struct Arguments {
     /// Disturb a server that is started here: kill, pause, restart, partition, or several of them
     /// with commas between
-    #[arg(long = "fault", value_name = "NAMES", value_delimiter = ',', value_parser = parse)]
+    #[arg(long = "fault", hide_short_help = true, value_name = "NAMES", value_delimiter = ',', value_parser = parse)]
     faults: Vec<Fault>,
     /// About how long after one fault the next one comes
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_every, requires = "faults")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_every)]
+    #[arg(requires = "faults", hide_short_help = true)]
     fault_every: Duration,
 }
 

@@ -6,9 +6,10 @@
 //! the part lacks what a transaction that had not committed wrote. The verdicts come from
 //! the check of the whole log, in the end.
 
-use isolde::{Check, Level, Limits, Options, counterexamples};
+use isolde::{AnomalyKind, Check, Level, Limits, Options, counterexamples};
 use isolde_history::Index;
 use isolde_history::format::{self, ReadOptions};
+use isolde_report::NAMES;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
@@ -69,7 +70,8 @@ impl Live {
         let violations = levels.iter().copied().zip(&verdicts);
         let options = Options::default();
         let shown = counterexamples((&history, &index), violations, options, &limits, &|_| {});
-        let names = shown.iter().filter_map(|level| Some(level.all.first()?.anomaly.kind.name()));
+        let names =
+            shown.iter().filter_map(|level| Some(everyday(level.all.first()?.anomaly.kind)));
         let mut state = self.state.lock().expect("nobody panics while holding it");
         state.anomalies.extend(names);
         if verdicts.iter().all(|verdict| verdict.name() != "unknown") {
@@ -84,6 +86,11 @@ impl Live {
         !self.state.lock().expect("nobody panics while holding it").anomalies.is_empty()
     }
 
+    /// What was found so far, by the names that the report uses.
+    pub(super) fn anomalies(&self) -> BTreeSet<&'static str> {
+        self.state.lock().expect("nobody panics while holding it").anomalies.clone()
+    }
+
     /// What there is to tell, to follow the counts.
     pub(super) fn told(&self) -> String {
         let state = self.state.lock().expect("nobody panics while holding it");
@@ -96,6 +103,11 @@ impl Live {
         }
         String::new()
     }
+}
+
+/// What the report calls it.
+fn everyday(kind: AnomalyKind) -> &'static str {
+    NAMES.iter().find(|row| row.kind == kind).map_or(kind.name(), |row| row.everyday)
 }
 
 /// Waits, unless the recording is over.

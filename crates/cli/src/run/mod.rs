@@ -4,18 +4,19 @@
 //! Whatever ends the run early (Ctrl-C, a server that is gone, a full disk), what was
 //! recorded until then is kept and checked.
 
-mod asked;
 mod bank;
 pub(crate) mod faults;
+mod goal;
 mod live;
 mod outcome;
 mod record;
-pub(crate) mod strongest;
+pub(crate) mod strongest_levels;
 
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
 use crate::output::{self, OutputFormat};
+use crate::reports::{self, Form, Wanted};
 use crate::subject::{HISTORY_FILE, Opening};
 use crate::{address, check, clean, input, limits, report, say, suggestion, workload};
 use clap::ValueEnum;
@@ -31,7 +32,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Options of `isolde run`.
 #[derive(clap::Args, Clone)]
-#[command(after_help = after_help())]
+#[command(after_help = SHORT_HELP, after_long_help = after_help())]
 pub(crate) struct Arguments {
     /// The database: a name, or a URL such as the examples below [default: sqlite]
     target: Option<String>,
@@ -44,10 +45,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     workload: workload::Arguments,
     /// Clients take new keys after this many transactions
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, help_heading = "Workload", hide_short_help = true, value_name = "NUMBER")]
     rotate: Option<u64>,
     /// What deleting a row by its key does
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "remove")]
+    #[arg(
+        long,
+        help_heading = "Workload",
+        hide_short_help = true,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "remove"
+    )]
     deletes: Deletes,
     /// End after this long, such as 30s, however many transactions were committed
     #[arg(long, value_name = "TIME", value_parser = limits::parse_lasting)]
@@ -56,17 +64,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     until_violation: bool,
     /// Also ask the database for the order in which it installed versions, and judge by that
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     white_box: bool,
     #[command(flatten)]
     faults: faults::Arguments,
     /// The folder for the history, which must not exist [default: one in isolde-runs]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Also write the page of the run, as `isolde report` does: a file, or report.html in a
-    /// folder that exists
-    #[arg(long, value_name = "FILE|DIR")]
-    report: Option<PathBuf>,
+    /// Also write the result in another form, such as junit=report.xml or html=page.html; the
+    /// forms are those of `check`. May be given several times
+    #[arg(long = "report", value_name = "FORM=FILE", value_parser = reports::parse_wanted)]
+    reports: Vec<Wanted>,
     /// How to print the result
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
@@ -109,6 +117,12 @@ const ROUND_MIN: Duration = Duration::from_millis(250);
 const WHITE_BOX_PRESETS: &str = "\
 The presets phantoms and predicate-deletes want --white-box, where the database has it: what
 conditions did not find, clients alone cannot tell, and the verdict is mostly `unknown`.";
+
+/// What `-h` says in place of the tables.
+const SHORT_HELP: &str = "\
+isolde run                                      SQLite, and what it promises
+isolde run postgres --isolation serializable    a private PostgreSQL
+isolde run --help                               all options, databases and presets";
 
 fn after_help() -> String {
     let mut text = String::from("Databases:\n");
@@ -163,7 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if let Some(bug) = database.bug().filter(|&bug| outcome.hides(bug)) {
         say(&format!("isolde: run: {}", bug.not_shown()));
     }
-    let kept = kept(&folder, &json, arguments);
+    let kept = kept(&folder, &json, (arguments, &outcome));
     match (told.and(kept), outcome.status()) {
         (Ok(()), status) => Ok(status),
         (Err(failure), Status::Violated) => {
@@ -174,13 +188,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
 }
 
-/// Writes what is known of the run beside its history, and its page if one is wanted.
-fn kept(folder: &Path, json: &str, arguments: &Arguments) -> Result<(), Failure> {
+/// Writes what is known of the run beside its history, and the other forms that are wanted.
+fn kept(
+    folder: &Path,
+    json: &str,
+    (arguments, outcome): (&Arguments, &Outcome),
+) -> Result<(), Failure> {
     output::write_whole(&folder.join("run.json"), |out| writeln_all(out, json))?;
-    match &arguments.report {
-        Some(path) => write_page(folder, path, &arguments.limits),
-        None => Ok(()),
+    for wanted in &arguments.reports {
+        match wanted.form {
+            Form::Page => write_page(folder, &wanted.path, &arguments.limits)?,
+            form => wanted.write(&[form.render(&outcome.gated, None)?], false)?,
+        }
     }
+    Ok(())
 }
 
 /// Writes the page of the run in this folder.

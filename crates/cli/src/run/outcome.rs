@@ -1,16 +1,17 @@
 //! The second half of a run: check what was recorded, and tell.
 
-use super::asked::Asked;
 use super::bank::Total;
 use super::faults::{self, Seen};
+use super::goal::Goal;
 use super::record::Recorded;
-use super::strongest;
+use super::strongest_levels;
 use super::{Arguments, Run};
 use crate::exit::{Failure, Status};
 use crate::job::Job;
 use crate::output::OutputFormat;
-use crate::so_far::SoFar;
-use crate::{deciding, input, limits};
+use crate::partial_result::PartialResult;
+use crate::reports::{Form, Wanted};
+use crate::{decision, input, limits};
 use isolde::{Check, Level, Limit, Options, Verdict, applicable_levels};
 use isolde_harness::{
     Application, Bug, Claim, Counts, Database, Endpoint, Found, Parameters, TxnKind, VersionCounts,
@@ -60,7 +61,7 @@ pub(super) struct Outcome {
     pub(super) history: String,
     command: String,
     /// What would have ended the run in its time.
-    asked: Asked,
+    goal: Goal,
     /// What ended it before.
     ended_by: Option<String>,
     /// Whether that was the user, by a signal.
@@ -77,8 +78,9 @@ pub(super) struct Outcome {
     undecided: Vec<&'static str>,
     /// The whole report, as `isolde check` has it.
     report: Report,
+    /// The same of the levels that decide, which is what other forms than JSON and the page have.
     #[serde(skip)]
-    explained: String,
+    pub(super) gated: Report,
 }
 
 /// What a database told beside its answers.
@@ -170,14 +172,15 @@ impl Run<'_> {
         let asked = Arc::clone(&question);
         match job.within(move |job| Judged::of(&asked, job)) {
             Ok(judged) => judged,
-            Err(reached) => Ok(Judged::so_far(&question, &job.so_far, reached)),
+            Err(reached) => Ok(Judged::partial_result(&question, &job.partial_result, reached)),
         }
     }
 
     /// Whether anybody is shown more than the levels that decide.
     fn tells_all_levels(&self) -> bool {
-        let Arguments { quiet, format, report, .. } = self.arguments;
-        !quiet || *format == OutputFormat::Json || report.is_some()
+        let Arguments { quiet, format, reports, .. } = self.arguments;
+        let shows_all = |wanted: &Wanted| matches!(wanted.form, Form::Page);
+        !quiet || *format == OutputFormat::Json || reports.iter().any(shows_all)
     }
 }
 
@@ -206,7 +209,7 @@ struct Judged {
     report: Report,
     gate: Vec<Gate>,
     undecided: Vec<&'static str>,
-    explained: String,
+    gated: Report,
     bank: Option<Total>,
 }
 
@@ -226,7 +229,7 @@ impl Judged {
             (gate, all, checking.found().to_vec())
         });
         let is_violated = gate.iter().any(|(_, verdict, _)| verdict.name() == "violated");
-        let undecided = strongest::undecided(&levels, &all);
+        let undecided = strongest_levels::undecided(&levels, &all);
         let options = Options::default();
         job.clock.begin_explaining();
         let shown = job.explain((&history, &index), &all, options);
@@ -247,27 +250,25 @@ impl Judged {
             gated.take_without_given(&report);
         }
         note_documented(&gate, &mut report);
-        let explained = to_text(&gated, Detail::Full, None);
-        Ok(Judged { report, gate, undecided, explained, bank })
+        Ok(Judged { report, gate, undecided, gated, bank })
     }
 
     /// What is known when a limit is reached, whatever the check is at.
-    fn so_far(question: &Question, so_far: &SoFar, reached: Limit) -> Judged {
+    fn partial_result(
+        question: &Question,
+        partial_result: &PartialResult,
+        reached: Limit,
+    ) -> Judged {
         let name = question.path.display().to_string();
-        let levels = so_far.levels().unwrap_or(&question.levels);
+        let levels = partial_result.levels().unwrap_or(&question.levels);
         let of = |levels: &[Level]| {
-            let decided = so_far.decided(levels, reached);
-            (so_far.report(&name, &decided, reached), decided)
+            let decided = partial_result.decided(levels, reached);
+            (partial_result.report(&name, &decided, reached), decided)
         };
         let ((report, all), (gated, gate)) = (of(levels), of(&question.levels));
         let gate = gate.iter().map(|(level, verdict, _)| Gate::alone(*level, verdict)).collect();
-        Judged {
-            report,
-            gate,
-            undecided: strongest::undecided(levels, &all),
-            explained: to_text(&gated, Detail::Full, None),
-            bank: None,
-        }
+        let undecided = strongest_levels::undecided(levels, &all);
+        Judged { report, gate, undecided, gated, bank: None }
     }
 }
 
@@ -289,7 +290,7 @@ impl Question {
     ) -> (Vec<Decided>, Vec<Decided>) {
         let begun = Instant::now();
         job.clock.keep(job.clock.explaining_share());
-        let mut gate = deciding::decide(checking, &self.levels, |level, verdict, seconds| {
+        let mut gate = decision::decide(checking, &self.levels, |level, verdict, seconds| {
             job.note(level, verdict, seconds);
         });
         job.clock.name_signal(&mut gate);
@@ -306,7 +307,7 @@ impl Question {
         let sooner = Instant::now() + begun.elapsed() + BESIDE_TIME;
         let is_sooner = !self.levels.is_empty() && job.clock.brings_forward(sooner);
         let mut all =
-            deciding::decide_within(checking, levels, &job.clock, |level, verdict, time| {
+            decision::decide_within(checking, levels, &job.clock, |level, verdict, time| {
                 job.note(level, verdict, time);
             });
         job.clock.name_signal(&mut all);
@@ -327,7 +328,7 @@ impl Outcome {
         rounds: u32,
         is_last: bool,
     ) -> Result<Outcome, Failure> {
-        let Judged { report, mut gate, undecided, explained, bank } =
+        let Judged { report, mut gate, undecided, gated, bank } =
             run.judged(&recorded, parameters, is_last)?;
         let counts = counts(&recorded, &report);
         // A run that committed nothing satisfies whatever needs no times, but has tested nothing.
@@ -336,9 +337,9 @@ impl Outcome {
                 gate.verdict = "unknown";
             }
         }
-        let asked = Asked::of(run.arguments, parameters);
-        let interrupted = interrupted(run, &recorded, &asked);
-        let is_recorded = recorded.ended_by.is_none() && !asked.is_more_than(&recorded);
+        let goal = Goal::of(run.arguments, parameters);
+        let interrupted = interrupted(run, &recorded, &goal);
+        let is_recorded = recorded.ended_by.is_none() && !goal.is_more_than(&recorded);
         Ok(Outcome {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -360,7 +361,7 @@ impl Outcome {
             white_box: recorded.told.map(|told| Told::of(told, recorded.snapshots)),
             bank,
             command: run.command(parameters.seed),
-            asked,
+            goal,
             is_recorded,
             is_interrupted: recorded.ended_by.is_none() && interrupted.is_some(),
             ended_by: recorded.ended_by.or(interrupted),
@@ -368,7 +369,7 @@ impl Outcome {
             strongest: report.strongest.clone(),
             undecided,
             report,
-            explained,
+            gated,
             history: recorded.history.display().to_string(),
         })
     }
@@ -395,7 +396,7 @@ impl Outcome {
         if self.is_recorded {
             return self.ended_by.clone();
         }
-        let done = self.asked.done(self.committed, self.seconds, self.rounds);
+        let done = self.goal.done(self.committed, self.seconds, self.rounds);
         self.ended_by.as_ref().map(|by| format!("ended early, after {done}: {by}"))
     }
 
@@ -439,7 +440,8 @@ impl Outcome {
             // Nothing has no times either, for one: what kept it from being decided is plain.
             let is_tested = self.committed > 0 && self.gate.iter().any(is_wrong);
             if is_tested || !self.refuted().is_empty() {
-                writeln!(out, "{}", self.explained).expect("a string grows");
+                let explained = to_text(&self.gated, Detail::Every, None);
+                writeln!(out, "{explained}").expect("a string grows");
             }
         }
         let alone = self.caution();
@@ -460,7 +462,7 @@ impl Outcome {
         }
         let strongest = match self.committed {
             0 => String::new(),
-            _ => strongest::to_text(&self.strongest, &self.undecided),
+            _ => strongest_levels::to_text(&self.strongest, &self.undecided),
         };
         for (name, value) in
             [("strongest seen", &strongest), ("history", &self.history), ("again", &self.command)]
@@ -524,9 +526,9 @@ impl Outcome {
 }
 
 /// What the user cut short by a signal, if anything.
-fn interrupted(run: &Run<'_>, recorded: &Recorded, asked: &Asked) -> Option<String> {
+fn interrupted(run: &Run<'_>, recorded: &Recorded, goal: &Goal) -> Option<String> {
     let what = match recorded.is_stopped {
-        true if asked.is_more_than(recorded) => "",
+        true if goal.is_more_than(recorded) => "",
         false if run.interruption.is_wanted() => " while the history was checked",
         _ => return None,
     };

@@ -4,12 +4,13 @@ use super::live::Live;
 use super::usage;
 use crate::exit::Failure;
 use crate::interruption::Interruption;
-use crate::say;
+use crate::{say, status_line};
 use isolde::Level;
 use isolde_harness::{
     Claim, Counts, Database, Drive, DriveError, Extent, FaultPlan, Happened, Log, Needs, Progress,
     VersionCounts, Workload, clean_up_after, fresh_prefix, remains,
 };
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -176,6 +177,7 @@ impl Recording<'_> {
         let terminal = std::io::stderr().is_terminal();
         let interval = if terminal { Duration::from_millis(250) } else { Duration::from_secs(5) };
         let mut next = interval;
+        let mut told = BTreeSet::new();
         while !is_done.load(Ordering::Relaxed) {
             std::thread::park_timeout(LOOK);
             if self.interruption.is_wanted() || (self.until_violation && live.has_found()) {
@@ -183,11 +185,25 @@ impl Recording<'_> {
             }
             if !self.quiet && started.elapsed() >= next {
                 next += interval;
+                if terminal {
+                    tell_found(live, &mut told);
+                }
                 tell(progress.counts(), started.elapsed(), &live.told(), terminal);
             }
         }
         if terminal && !self.quiet {
+            tell_found(live, &mut told);
             let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Tells a terminal of each anomaly once, on a line that stays: the line of the counts is short.
+fn tell_found(live: &Live, told: &mut BTreeSet<&'static str>) {
+    for name in live.anomalies() {
+        if told.insert(name) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            say(&format!("isolde: found while recording: {name}"));
         }
     }
 }
@@ -204,7 +220,7 @@ fn tell(counts: Counts, elapsed: Duration, found: &str, terminal: bool) {
         counts.unknown
     );
     if terminal {
-        let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
+        let _ = write!(std::io::stderr(), "\r{}\x1b[K", status_line::fitting(&text));
     } else {
         say(&text);
     }

@@ -1,7 +1,7 @@
 //! Clocks of clients that are further apart than was promised: who they are, and by how much.
 
 use super::monitor::Setting;
-use super::story;
+use super::narrative;
 use crate::limits;
 use isolde::online::{Contradiction, Time};
 use std::time::Duration;
@@ -27,10 +27,10 @@ impl Clocks {
             let text = format!(
                 "{}: their clocks are further apart than --clock-drift says, and this is no \
                  violation; the least that explains it is --clock-drift {}",
-                story::contradiction(found, &setting.hub, origin),
+                narrative::contradiction(found, &setting.hub, origin),
                 as_option(found.drift)
             );
-            setting.voice.note("clocks", &text);
+            setting.output.note("clocks", &text);
         }
     }
 }

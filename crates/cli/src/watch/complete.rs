@@ -3,7 +3,7 @@
 use super::hub::Hub;
 use super::monitor::{Completing, Setting};
 use super::window::item_name;
-use crate::deciding;
+use crate::decision;
 use isolde::online::{Batch, Cell, ClientId, Content, Names, Round, Rounds, RoundsOptions};
 use isolde::{Check, Level, Limits, Options, Verdict, Violated, counterexamples};
 use isolde_history::{History, Index};
@@ -64,7 +64,7 @@ pub(super) fn complete(
 /// There is no thread for it: nothing is decided.
 pub(super) fn cannot_start(setting: &Setting, error: &dyn std::fmt::Display) {
     let text = format!("the complete checker decides nothing: {error}");
-    setting.voice.note("round", &text);
+    setting.output.note("round", &text);
     setting.status().rounds_undecided = 1;
 }
 
@@ -131,7 +131,7 @@ impl Deciding<'_> {
         self.unknown += 1;
         let round = self.rounds.counts().rounds;
         let text = format!("the complete checker: round {round} was not decided: {why}");
-        self.setting.voice.note("round", &text);
+        self.setting.output.note("round", &text);
     }
 
     fn told(&self) -> String {
@@ -173,7 +173,7 @@ fn argument(history: &History, level: Level, drift: i64, limits: &Limits<'_>) ->
     let index = Index::new(history);
     let options = Options { clock_drift: drift, ..Options::default() };
     let mut checking = Check::new(history, &index, limits).with_options(options);
-    let decided = deciding::decide(&mut checking, &[level], |_, _, _| {});
+    let decided = decision::decide(&mut checking, &[level], |_, _, _| {});
     let verdicts = decided.iter().map(|it| (it.0, &it.1));
     let shown = counterexamples((history, &index), verdicts, options, limits, &|_| {});
     let by_reading = checking.found();

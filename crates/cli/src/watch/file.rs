@@ -2,7 +2,7 @@
 //! recorded history with times is a trace, too.
 
 use super::hub::Hub;
-use super::stream::Stream;
+use super::stream::{End, Stream};
 use super::tap::REGISTERS;
 use crate::exit::Failure;
 use isolde::online::{Batch, Cell, Content, Key, Traced, from_history};
@@ -184,7 +184,8 @@ fn feed(mut readings: Vec<Reading>, hub: &Arc<Hub>, stop: &AtomicBool) -> Result
         }
     }
     for reading in &mut readings {
-        reading.stream.end(!reading.decoder.is_inside());
+        let end = if reading.decoder.is_inside() { End::Broken } else { End::Whole };
+        reading.stream.end(end);
         // Nothing is saved of files.
         let _ = reading.stream.publish();
     }

@@ -7,7 +7,8 @@
 //! Invariant: a client leaves events before it raises the bound, and the watch looks at the
 //! bound before it takes events. So what the watch has not seen was sent after the bound it saw.
 
-use super::story::clean;
+use super::narrative::clean;
+use super::now::now;
 use crate::heap;
 use isolde::online::{Batch, Catalogue, Cell, ClientId, Event, NEVER, Time};
 use std::collections::{HashMap, VecDeque};
@@ -105,11 +106,13 @@ pub(super) enum State {
     /// It ended within a transaction, of which nobody knows whether it committed. Nothing else
     /// of it is missing: what it writes is sent before its commit.
     Lost,
+    /// It goes on, but nobody looks on any more: what it did then is missing.
+    CutOff,
     /// It ended, and some of what it did is missing.
     Broken,
 }
 
-const STATES: [State; 4] = [State::Open, State::Closed, State::Lost, State::Broken];
+const STATES: [State; 5] = [State::Open, State::Closed, State::Lost, State::CutOff, State::Broken];
 
 impl Hub {
     /// One whose process may use so many bytes.
@@ -133,7 +136,7 @@ impl Hub {
             memory_max,
             complaints: Mutex::default(),
             is_memory_short: AtomicBool::new(false),
-            started: Instant::now(),
+            started: now(),
             busy_since: AtomicU64::new(0),
         }
     }
@@ -237,13 +240,13 @@ impl Hub {
 
     fn is_busy(&self) -> bool {
         let since = self.busy_since.load(Ordering::Relaxed);
-        since != 0 && self.started.elapsed() > Duration::from_millis(since) + BUSY_MAX
+        since != 0 && now() - self.started > Duration::from_millis(since) + BUSY_MAX
     }
 
     /// The watch does this before it looks at anything else.
     pub(super) fn while_busy<T>(&self, work: impl FnOnce() -> T) -> T {
-        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.busy_since.store(now.max(1), Ordering::Relaxed);
+        let since = u64::try_from((now() - self.started).as_millis()).unwrap_or(u64::MAX);
+        self.busy_since.store(since.max(1), Ordering::Relaxed);
         let done = work();
         self.busy_since.store(0, Ordering::Relaxed);
         done

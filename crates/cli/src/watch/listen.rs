@@ -1,19 +1,16 @@
 //! The listener: connections of others, each read on a thread of its own.
 //!
-//! A message that cannot be read ends its connection with an answer that says what was
-//! expected: a stream with a gap would accuse the database of what the gap hides. A connection
-//! is not read while too much waits, so that a flood waits with its sender. One that does not say
-//! soon what it wants is ended; `door.rs` says who has to go where too many come.
+//! `connection.rs` has what is done with each, and `admission.rs` says who has to go where too many
+//! come.
 
-use super::door::{Close, Door, Origin, Place};
+use super::admission::{Close, Origin};
+use super::connection::{ANSWER_TIME_MAX, Connection, LOOK, Reception};
 use super::hub::Hub;
-use super::resume::{Clients, Parking};
-use super::saved::{Saved, Unsaved};
-use super::stream::Stream;
+use super::now::now;
+use super::save_file::SaveFile;
 use super::threads;
 use crate::exit::Failure;
-use isolde_history::trace::{Decoder, Form, Sink};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt;
@@ -22,17 +19,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// How long a connection may take to say what it wants, and in how many bytes: names and a token.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
-const HEAD_BYTES_MAX: usize = 8 << 10;
-/// How often the end is looked for.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long an answer may take; who does not read answers gets none.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
-/// Between two acknowledgements, unless the sender waits for one.
-const CHUNK_BYTES: usize = 1 << 16;
+use std::time::Instant;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +43,10 @@ pub(super) fn parse_address(text: &str) -> Result<ListenAddress, String> {
     })
 }
 
-/// The open door.
+/// Where traces come in.
 pub(super) struct Listener {
     socket: Socket,
-    hub: Arc<Hub>,
-    token: Option<String>,
-    saved: Option<Arc<Saved>>,
-    parking: Arc<Parking>,
-    door: Arc<Door>,
+    reception: Reception,
 }
 
 enum Socket {
@@ -81,10 +64,6 @@ impl Drop for Socket {
     }
 }
 
-/// Either kind of connection.
-trait Connection: Read + Write + Send {}
-impl<T: Read + Write + Send> Connection for T {}
-
 /// One who has just connected.
 struct Caller {
     connection: Box<dyn Connection>,
@@ -93,12 +72,12 @@ struct Caller {
 }
 
 impl Listener {
-    /// Opens the door, and tells where it is.
+    /// Opens it, and tells where it is.
     pub(super) fn bind(
         address: &ListenAddress,
         hub: &Arc<Hub>,
         token: Option<String>,
-        saved: Option<Arc<Saved>>,
+        saved: Option<Arc<SaveFile>>,
     ) -> Result<(Listener, String), Failure> {
         let failed = |error: io::Error| {
             let place = match address {
@@ -122,11 +101,7 @@ impl Listener {
                 (Socket::Unix(listener, path.clone()), format!("unix:{}", path.display()))
             }
         };
-        let hub = Arc::clone(hub);
-        Ok((
-            Listener { socket, hub, token, saved, parking: Arc::default(), door: Arc::default() },
-            place,
-        ))
+        Ok((Listener { socket, reception: Reception::new(hub, token, saved) }, place))
     }
 
     /// Whether other machines may reach it.
@@ -179,108 +154,40 @@ impl Listener {
         let is_done = || {
             is_over.load(Ordering::Relaxed)
                 || self.failure().is_some()
-                || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+                || deadline.is_some_and(|deadline| now() >= deadline)
                 || connections_max.is_some_and(|max| ended.load(Ordering::Relaxed) >= max)
         };
         let closing = AtomicBool::new(false);
         std::thread::scope(|scope| {
             while !is_done() {
-                self.give_up(self.parking.take_expired());
+                self.reception.give_up_expired();
                 let Ok(Caller { connection, origin, close }) = self.accept() else {
                     std::thread::sleep(LOOK / 5);
                     continue;
                 };
-                let (place, is_any_closed) = self.door.knock(origin, close);
-                if is_any_closed {
-                    self.hub.refused.fetch_add(1, Ordering::Relaxed);
-                }
+                let place = self.reception.knock(origin, close);
                 // If there is no thread for it, it is still here to be answered.
                 let shared = Arc::new(Mutex::new(Some((connection, place))));
                 let (ended, closing, taken) = (&ended, &closing, Arc::clone(&shared));
                 let started = threads::start(scope, "connection", move || {
-                    let Some((mut connection, place)) = take(&taken) else { return };
-                    let is_admitted = self.serve(connection.as_mut(), place, closing);
+                    let Some((connection, place)) = take(&taken) else { return };
+                    let is_admitted = self.reception.call(connection, place).serve(closing);
                     ended.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
                 });
                 if let Err(error) = started
                     && let Some((mut connection, _)) = take(&shared)
                 {
-                    self.turn_away(connection.as_mut(), &error.to_string());
+                    self.reception.turn_away(connection.as_mut(), &error.to_string());
                 }
             }
             closing.store(true, Ordering::Relaxed);
         });
-        self.give_up(self.parking.take_all());
+        self.reception.close();
     }
 
     /// Why nothing can be saved any more, if so.
     pub(super) fn failure(&self) -> Option<String> {
-        self.saved.as_ref().and_then(|saved| saved.failure())
-    }
-
-    fn turn_away(&self, connection: &mut dyn Connection, message: &str) {
-        self.hub.refused.fetch_add(1, Ordering::Relaxed);
-        self.hub.complain(message);
-        let _ = refuse(connection, Some(Form::Json), message);
-    }
-
-    /// Clients that did not come back after a cut.
-    fn give_up(&self, streams: Vec<Clients>) {
-        for clients in streams {
-            let mut stream = self.stream().with_clients(clients);
-            stream.end(false);
-            // What cannot be saved ends the watch, and is told then.
-            let _ = stream.publish();
-        }
-    }
-
-    fn stream(&self) -> Stream {
-        Stream::new(&self.hub, self.token.clone(), self.saved.as_ref().map(Arc::clone))
-    }
-
-    /// Reads one connection to its end: whether it was not turned away.
-    fn serve(&self, connection: &mut dyn Connection, place: Place, closing: &AtomicBool) -> bool {
-        let mut stream = self.stream().with_parking(&self.parking);
-        let mut decoder = Decoder::new();
-        let mut reading = Reading {
-            connection: &mut *connection,
-            decoder: &mut decoder,
-            stream: &mut stream,
-            hub: &self.hub,
-            place,
-            closing,
-            unfinished: Unfinished(&self.hub, 0),
-        };
-        let read = reading.all();
-        drop(reading);
-        let is_admitted = stream.is_admitted() && !matches!(read, Err(Ended::TurnedAway(_)));
-        let is_whole = match read {
-            Ok(_) if stream.is_resumable() && !closing.load(Ordering::Relaxed) => {
-                if let Err(Unsaved(message)) = stream.publish() {
-                    let _ = refuse(connection, decoder.form(), &message);
-                }
-                stream.park();
-                true
-            }
-            Ok(is_whole) => is_whole,
-            Err(Ended::Unsaved(message)) => {
-                let _ = refuse(connection, decoder.form(), &message);
-                false
-            }
-            Err(Ended::Unreadable(message) | Ended::TurnedAway(message)) => {
-                let counter = if is_admitted { &self.hub.malformed } else { &self.hub.refused };
-                counter.fetch_add(1, Ordering::Relaxed);
-                self.hub.complain(&message);
-                let _ = refuse(connection, decoder.form(), &message);
-                false
-            }
-        };
-        stream.end(is_whole);
-        // What is not in the file is not acknowledged.
-        if stream.publish().is_ok() {
-            let _ = taken(connection, &decoder);
-        }
-        is_admitted
+        self.reception.failure()
     }
 }
 
@@ -305,147 +212,6 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         }
         _ => Err(in_use),
     }
-}
-
-/// Why a connection was ended.
-enum Ended {
-    /// By what it says, or does not say in time.
-    Unreadable(String),
-    /// By a file that cannot be written.
-    Unsaved(String),
-    /// By how many others there are.
-    TurnedAway(String),
-}
-
-impl From<String> for Ended {
-    fn from(message: String) -> Ended {
-        Ended::Unreadable(message)
-    }
-}
-
-/// Bytes of messages that are not whole, as they count among those of all connections.
-struct Unfinished<'a>(&'a Hub, usize);
-
-impl Unfinished<'_> {
-    /// An error if there are too many, and these are a good part of them.
-    fn set(&mut self, bytes: usize) -> Result<(), String> {
-        let Unfinished(hub, before) = self;
-        let all = hub.unfinished.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        hub.unfinished.fetch_sub(*before, Ordering::Relaxed);
-        *before = bytes;
-        let max = hub.unfinished_max();
-        if all > max && bytes > CHUNK_BYTES * 2 {
-            return Err(format!(
-                "expected messages that are not whole of at most {max} bytes in all connections, \
-                 found {all}"
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        self.0.unfinished.fetch_sub(self.1, Ordering::Relaxed);
-    }
-}
-
-/// A connection that is being read.
-struct Reading<'a> {
-    connection: &'a mut dyn Connection,
-    decoder: &'a mut Decoder,
-    stream: &'a mut Stream,
-    hub: &'a Hub,
-    place: Place,
-    closing: &'a AtomicBool,
-    unfinished: Unfinished<'a>,
-}
-
-impl Reading<'_> {
-    /// Reads until there is no more: whether the last message was whole.
-    fn all(&mut self) -> Result<bool, Ended> {
-        let deadline = Instant::now() + HEAD_TIME_MAX;
-        let mut head_bytes = 0;
-        let mut buffer = vec![0; HEAD_BYTES_MAX];
-        let mut hears = true;
-        loop {
-            if self.stream.is_admitted() {
-                buffer.resize(CHUNK_BYTES, 0);
-                self.hub.wait_for_room(self.closing);
-            } else if head_bytes >= HEAD_BYTES_MAX {
-                let message = format!("expected the head in the first {HEAD_BYTES_MAX} bytes");
-                return Err(message.into());
-            } else if Instant::now() >= deadline {
-                let seconds = HEAD_TIME_MAX.as_secs();
-                let message = format!("expected the head within {seconds} s, found none");
-                return Err(message.into());
-            }
-            if self.closing.load(Ordering::Relaxed) {
-                // What it would have sent after the end is of no interest.
-                return Ok(true);
-            }
-            let count = match self.connection.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                    ) =>
-                {
-                    continue;
-                }
-                // Who is gone without a word is treated as one who ended.
-                Err(_) => return Ok(!self.decoder.is_inside()),
-            };
-            if !self.stream.is_admitted() {
-                head_bytes += count;
-            }
-            let read = self.decoder.take(&buffer[..count], self.stream as &mut dyn Sink);
-            if self.stream.is_admitted() {
-                self.place.enter().map_err(Ended::TurnedAway)?;
-            }
-            // What was read before the mistake counts.
-            self.stream.publish().map_err(|Unsaved(message)| Ended::Unsaved(message))?;
-            read?;
-            self.unfinished.set(self.decoder.unfinished())?;
-            if self.stream.is_admitted() {
-                hears = hears && taken(self.connection, self.decoder).is_ok();
-            }
-        }
-        if self.decoder.is_inside() && !self.stream.is_resumable() {
-            let number = self.decoder.messages() + 1;
-            let message =
-                format!("message {number}: expected its end, found the end of the connection");
-            return Err(message.into());
-        }
-        Ok(true)
-    }
-}
-
-/// Acknowledges everything so far.
-fn taken(connection: &mut dyn Connection, decoder: &Decoder) -> io::Result<()> {
-    let count = decoder.messages();
-    match decoder.form() {
-        Some(Form::Binary) => {
-            let mut frame = 9u32.to_le_bytes().to_vec();
-            frame.push(128);
-            frame.extend_from_slice(&count.to_le_bytes());
-            connection.write_all(&frame)
-        }
-        _ => connection.write_all(format!("{{\"taken\":{count}}}\n").as_bytes()),
-    }
-}
-
-fn refuse(connection: &mut dyn Connection, form: Option<Form>, message: &str) -> io::Result<()> {
-    if form == Some(Form::Binary) {
-        let mut frame = (message.len() as u32 + 1).to_le_bytes().to_vec();
-        frame.push(129);
-        frame.extend_from_slice(message.as_bytes());
-        return connection.write_all(&frame);
-    }
-    let line = serde_json::json!({ "error": message });
-    connection.write_all(format!("{line}\n").as_bytes())
 }
 
 #[cfg(test)]

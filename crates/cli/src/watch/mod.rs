@@ -3,42 +3,48 @@
 //! | file | what it does |
 //! |---|---|
 //! | `target.rs`, `tap.rs` | drives a database as `isolde run` does, and looks on |
-//! | `listen.rs`, `door.rs`, `stream.rs`, `resume.rs`, `saved.rs` | takes traces of others |
+//! | `listen.rs`, `admission.rs`, `connection.rs`, `stream.rs`, `resume.rs`, `save_file.rs` | takes traces of others |
 //! | `file.rs` | takes traces from files |
-//! | `complete.rs`, `fence.rs` | the complete checker in rounds, and instants without open transactions |
+//! | `complete.rs`, `barrier.rs` | the complete checker in rounds, and instants without open transactions |
 //! | `hub.rs` | where all of them leave their events |
 //! | `monitor.rs` | takes the events, has them verified, tells what is found |
-//! | `threads.rs` | threads that the system may refuse |
+//! | `threads.rs`, `now.rs` | threads that the system may refuse, and the time |
 //! | `clocks.rs` | clocks that are further apart than was promised |
-//! | `window.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
-//! | `story.rs`, `status.rs`, `voice.rs`, `page.rs` | what is told, and how |
+//! | `window/`, `judge.rs`, `opinion.rs` | the history around a violation, and what the complete checker says of it |
+//! | `narrative.rs`, `status.rs`, `output.rs`, `page.rs` | what is printed and shown, and how |
+//! | `simulation` | tests of all of this, with a network, a disk and a clock that obey a seed |
 
+mod admission;
+mod barrier;
 mod clocks;
 mod complete;
-mod door;
-mod fence;
+mod connection;
 mod file;
 mod hub;
+mod judge;
 mod listen;
 mod monitor;
+mod narrative;
+mod now;
 mod opinion;
+mod output;
 mod page;
 mod profile;
 mod resume;
-mod saved;
+mod save_file;
+#[cfg(test)]
+mod simulation;
 mod status;
-mod story;
 mod stream;
 mod tap;
 mod target;
 mod threads;
-mod voice;
 mod window;
 
-use crate::beside::{self, Driven};
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::run::{self, faults};
+use crate::run_metadata::{self, Driven};
 use crate::subject::RUN_FILE;
 use crate::{address, limits, say, suggestion, workload};
 use hub::Hub;
@@ -50,15 +56,16 @@ use isolde_drivers::DEFAULT_TARGET;
 use isolde_harness::{Workload, clean_up_after, remains};
 use listen::{ListenAddress, Listener, parse_address};
 use monitor::{Clock, Completing, Monitor, Setting};
+use now::now;
+use output::Output;
 use profile::NamedProfile;
-use saved::Saved;
+use save_file::SaveFile;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tap::Tap;
-use voice::Voice;
 use window::Known;
 
 /// Options of `isolde watch`.
@@ -156,7 +163,7 @@ enum Initial {
 }
 
 /// Between two instants at which no session is in a transaction.
-const FENCE_EVERY: Duration = Duration::from_secs(1);
+const BARRIER_EVERY: Duration = Duration::from_secs(1);
 
 fn parse_complete(name: &str) -> Result<Level, String> {
     let levels = [EXACT_LEVELS, IMPLIED_LEVELS].concat();
@@ -189,7 +196,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
         arguments,
         hub: Arc::new(Hub::new(arguments.resources.memory_max())),
         interruption: Interruption::of("watch")?,
-        voice: Arc::new(Voice::new(arguments.quiet, arguments.events.as_deref())?),
+        output: Arc::new(Output::new(arguments.quiet, arguments.events.as_deref())?),
         status: Arc::default(),
     };
     if let Some(address) = &arguments.listen {
@@ -243,7 +250,7 @@ struct Watch<'a> {
     arguments: &'a Arguments,
     hub: Arc<Hub>,
     interruption: Interruption,
-    voice: Arc<Voice>,
+    output: Arc<Output>,
     status: Arc<Mutex<status::Status>>,
 }
 
@@ -302,7 +309,7 @@ impl Watch<'_> {
         let setting = Arc::new(Setting {
             hub: Arc::clone(&self.hub),
             status: Arc::clone(&self.status),
-            voice: Arc::clone(&self.voice),
+            output: Arc::clone(&self.output),
             folder: self.folder(),
             told_max: self.arguments.explain,
             deviations: profile.deviations.clone(),
@@ -331,19 +338,19 @@ impl Watch<'_> {
         monitor: Monitor,
         feed: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let door = self.arguments.http.map(page::Door::open).transpose()?;
-        if let Some(door) = &door {
-            say(&format!("isolde: watch: live page at http://{}/", door.address));
-            if !door.address.ip().is_loopback() {
+        let page = self.arguments.http.map(page::LivePage::open).transpose()?;
+        if let Some(page) = &page {
+            say(&format!("isolde: watch: live page at http://{}/", page.address));
+            if !page.address.ip().is_loopback() {
                 say("isolde: watch: other machines can see this page, there is no password");
             }
         }
         let (are_sources_done, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let fed = std::thread::scope(|scope| {
             let watching = threads::start(scope, "watch", || monitor.run(&are_sources_done))?;
-            let page = match &door {
-                Some(door) => {
-                    threads::start(scope, "page", || door.run(&self.status, &is_over)).map(drop)
+            let page = match &page {
+                Some(page) => {
+                    threads::start(scope, "page", || page.run(&self.status, &is_over)).map(drop)
                 }
                 None => Ok(()),
             };
@@ -357,25 +364,13 @@ impl Watch<'_> {
             fed
         });
         let status = self.status.lock().expect("nobody else is there any more");
-        self.voice.end(&status)?;
+        self.output.end(&status)?;
         fed
     }
 
     /// How the command ends.
     fn outcome(&self, is_early: bool) -> Status {
-        let status = self.status.lock().expect("nobody else is there any more");
-        if status.violation_count() > 0 {
-            Status::Violated
-        } else if is_early
-            || status.is_empty()
-            || status.is_anything_lost()
-            || status.counters.contradictions > 0
-            || status.rounds_undecided > 0
-        {
-            Status::Unknown
-        } else {
-            Status::Satisfied
-        }
+        self.status.lock().expect("nobody else is there any more").outcome(is_early)
     }
 
     /// Drives a database and watches it.
@@ -388,7 +383,7 @@ impl Watch<'_> {
             .map_err(|error| usage(&error.to_string()))?;
         if arguments.complete.is_some() && parameters.kind.has_repeated_values() {
             let message =
-                "expected a workload of unique values for --complete, found one of amounts";
+                "expected a workload of unique values for --complete, found one that repeats them";
             return Err(usage(message));
         }
         let asked = self.asked_profile()?;
@@ -406,12 +401,12 @@ impl Watch<'_> {
         };
         arguments.faults.announce(database.as_mut()).map_err(|error| usage(&error.to_string()))?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let fence: Arc<fence::Fence> = Arc::default();
+        let barrier: Arc<barrier::Barrier> = Arc::default();
         let tap = Arc::new(Tap {
             hub: Arc::clone(&self.hub),
             is_over,
-            fence: Arc::clone(&fence),
-            voice: Arc::clone(&self.voice),
+            barrier: Arc::clone(&barrier),
+            output: Arc::clone(&self.output),
         });
         let log = Arc::new(target::log(arguments.log.as_deref(), Arc::clone(&tap))?);
         target::prepare(database.as_mut(), &workload)?;
@@ -430,7 +425,7 @@ impl Watch<'_> {
             faults: arguments.faults.plan(parameters.seed),
             duration: arguments.duration,
             is_counted: arguments.workload.is_counted(),
-            fence: arguments.complete.map(|_| (fence.as_ref(), FENCE_EVERY)),
+            barrier: arguments.complete.map(|_| (barrier.as_ref(), BARRIER_EVERY)),
             stop: &self.interruption.stop,
         };
         let fed = self.while_fed(monitor, || {
@@ -456,7 +451,7 @@ impl Watch<'_> {
         let saved = match &self.arguments.save {
             None => None,
             Some(path) => Some(Arc::new(
-                Saved::create(path)
+                SaveFile::create(path)
                     .map_err(|error| Failure::Write(path.display().to_string(), error.into()))?,
             )),
         };
@@ -469,7 +464,7 @@ impl Watch<'_> {
         let clock = Clock::Elsewhere { slack: nanoseconds(self.slack()) };
         let title = format!("traces sent to {place}");
         let monitor = self.monitor(title, &profile, clock, self.unwritten(Initial::Unknown), false);
-        let deadline = self.arguments.duration.map(|duration| Instant::now() + duration);
+        let deadline = self.arguments.duration.map(|duration| now() + duration);
         self.while_fed(monitor, || {
             listener.run(&self.interruption.stop, deadline, self.arguments.connections);
             self.is_ended_by(listener.failure().as_deref());
@@ -506,7 +501,7 @@ impl Watch<'_> {
             return Ok(profile);
         }
         let recorded = |path: &PathBuf| {
-            let Driven { target, isolation } = beside::driven(path)?;
+            let Driven { target, isolation } = run_metadata::driven(path)?;
             let address = address::of(&target).ok()?;
             Some((path.with_file_name(RUN_FILE), address.scheme, isolation))
         };

@@ -3,19 +3,18 @@
 use super::clocks::Clocks;
 use super::complete::{ViolatedRound, cannot_start, complete};
 use super::hub::{Hub, KEEPER, State};
-use super::opinion::opinion;
+use super::judge::{Part, judge};
+use super::narrative::Narrative;
+use super::now::now;
+use super::output::Output;
 use super::status::{COMPLETE_CHECKER, Kind, Mark, STORIES_MAX, Status, Told, memory};
-use super::story::Story;
 use super::threads;
-use super::voice::Voice;
 use super::window::{Around, Known, Window};
 use isolde::Level;
 use isolde::online::{
-    ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Name, Pipeline,
+    ALWAYS, Batch, Cell, ClientId, Content, Finding, KnownDeviation, NEVER, Pipeline,
     PipelineOptions, Reads, Time, Verifier,
 };
-use isolde_history::History;
-use isolde_history::format;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +50,7 @@ pub(super) enum Clock {
 pub(super) struct Setting {
     pub(super) hub: Arc<Hub>,
     pub(super) status: Arc<Mutex<Status>>,
-    pub(super) voice: Arc<Voice>,
+    pub(super) output: Arc<Output>,
     /// Where windows are saved; created for the first.
     pub(super) folder: PathBuf,
     /// Violations that are told in full, and so many documented deviations.
@@ -66,12 +65,6 @@ impl Setting {
     pub(super) fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().expect("nobody panics while counting")
     }
-}
-
-/// A history to be saved and judged.
-struct Part {
-    mark: Mark,
-    around: Around,
 }
 
 /// See the file's first line.
@@ -136,7 +129,7 @@ impl Monitor {
     ) -> Monitor {
         let mut pipeline = Pipeline::new(options);
         pipeline.open(KEEPER, ALWAYS);
-        let now = Instant::now();
+        let begun = now();
         Monitor {
             setting,
             origin: matches!(clock, Clock::Read(_)).then_some(0),
@@ -149,11 +142,11 @@ impl Monitor {
             batch: Batch::default(),
             merged: Batch::default(),
             foremost: ALWAYS,
-            foremost_since: now,
-            started: now,
-            told_next: now,
-            moved: (ALWAYS, now),
-            rate: Rate { operations: 0, at: now, per_second: 0.0 },
+            foremost_since: begun,
+            started: begun,
+            told_next: begun,
+            moved: (ALWAYS, begun),
+            rate: Rate { operations: 0, at: begun, per_second: 0.0 },
             clocks: Clocks::default(),
             violations: 0,
             deviations: 0,
@@ -184,7 +177,7 @@ impl Monitor {
         std::thread::scope(|scope| {
             if let Err(error) = threads::start(scope, "judge", || judge(&setting, receiver)) {
                 let text = format!("no history around a violation is saved: {error}");
-                setting.voice.note("judge", &text);
+                setting.output.note("judge", &text);
                 self.parts = None;
             }
             let completing = self.completing.and_then(|completing| {
@@ -208,7 +201,7 @@ impl Monitor {
                 let is_last = are_sources_done.load(Ordering::Acquire);
                 let count = self.round(is_last);
                 if is_last {
-                    self.told_next = Instant::now();
+                    self.told_next = now();
                 }
                 self.tell_if_due();
                 if is_last {
@@ -224,31 +217,46 @@ impl Monitor {
             if let Some(completing) = completing {
                 completing.join().expect("the complete checker does not panic");
             }
-            self.find();
-            self.parts = None;
+            self.end();
         });
-        self.count(Instant::now());
+    }
+
+    /// Tells what was found last.
+    fn end(&mut self) {
+        self.find();
+        self.parts = None;
+        self.count(now());
         self.setting.status().is_over = true;
+    }
+
+    /// What a thread of its own does, a step at a time, and nobody is asked for an opinion.
+    #[cfg(test)]
+    pub(super) fn step(&mut self, is_last: bool) {
+        self.round(is_last);
+        if is_last {
+            self.verifier.finish();
+            self.end();
+        }
     }
 
     /// Tells how it stands and what was found, now and then: also while much is verified at
     /// once.
     fn tell_if_due(&mut self) {
-        let now = Instant::now();
+        let now = now();
         if now < self.told_next {
             return;
         }
         self.told_next = now + STATUS_PAUSE;
         self.find();
         self.count(now);
-        self.setting.voice.tell(&self.setting.status());
+        self.setting.output.tell(&self.setting.status());
     }
 
     /// Takes what there is, and has it verified: how many events.
     fn round(&mut self, is_last: bool) -> usize {
         // Before any inbox is looked at: a client that is not among them comes later.
-        let now = match &self.clock {
-            Clock::Read(now) => Some(now()),
+        let reached = match &self.clock {
+            Clock::Read(clock) => Some(clock()),
             Clock::Elsewhere { .. } | Clock::Recorded { .. } => None,
         };
         for inbox in self.setting.hub.inboxes() {
@@ -261,7 +269,7 @@ impl Monitor {
             self.batch.clear();
             self.pipeline.advance(inbox.id, bound);
             if bound > self.foremost {
-                (self.foremost, self.foremost_since) = (bound, Instant::now());
+                (self.foremost, self.foremost_since) = (bound, now());
             }
             if state != State::Open {
                 self.pipeline.close(inbox.id);
@@ -270,9 +278,9 @@ impl Monitor {
             }
             self.tell_loss(inbox.id, state);
         }
-        match (now, &self.clock) {
+        match (reached, &self.clock) {
             _ if is_last => self.pipeline.close(KEEPER),
-            (Some(now), _) => self.pipeline.advance(KEEPER, now),
+            (Some(reached), _) => self.pipeline.advance(KEEPER, reached),
             (None, &Clock::Recorded { slack }) if self.foremost != ALWAYS => {
                 // What is not read because too much waits cannot be waited for.
                 let slack = if self.setting.hub.is_full() { 0 } else { slack };
@@ -293,6 +301,8 @@ impl Monitor {
         let text = match state {
             State::Open | State::Closed => return,
             State::Lost => "ended within a transaction",
+            // As it should when the watch ends: only what it may explain is not judged.
+            State::CutOff => return self.broken.push(client),
             State::Broken => {
                 self.broken.push(client);
                 self.setting.status().broken += 1;
@@ -300,7 +310,7 @@ impl Monitor {
             }
         };
         let name = self.setting.hub.name(client);
-        self.setting.voice.note("lost", &format!("{name} {text}"));
+        self.setting.output.note("lost", &format!("{name} {text}"));
     }
 
     /// Until when a client that connects now can have nothing to tell: so much before the
@@ -309,9 +319,9 @@ impl Monitor {
     /// is our doing.
     fn known_elsewhere(&mut self, slack: Time) -> Time {
         if self.setting.hub.is_full() {
-            self.foremost_since = Instant::now();
+            self.foremost_since = now();
         }
-        let silence = Time::try_from(self.foremost_since.elapsed().as_nanos());
+        let silence = Time::try_from((now() - self.foremost_since).as_nanos());
         let passed = silence.unwrap_or(Time::MAX).saturating_sub(slack);
         self.foremost.saturating_add(passed.min(1))
     }
@@ -328,7 +338,7 @@ impl Monitor {
                 status.stalled.remove(place);
             }
             drop(status);
-            self.setting.voice.note("returned", &format!("{name} is back"));
+            self.setting.output.note("returned", &format!("{name} is back"));
         }
         // After those that are back: one that had stalled is not back if it ended like this.
         for client in std::mem::take(&mut self.broken) {
@@ -337,13 +347,13 @@ impl Monitor {
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);
             let name = self.setting.hub.name(client);
-            self.setting.voice.note("stalled", &format!("{name} has stalled, the others go on"));
+            self.setting.output.note("stalled", &format!("{name} has stalled, the others go on"));
             self.setting.status().stalled.push(name);
         }
         for complaint in self.setting.hub.take_complaints() {
             self.complaints += 1;
             if self.complaints <= COMPLAINTS_TOLD_MAX {
-                self.setting.voice.note("unreadable", &format!("a stream was ended: {complaint}"));
+                self.setting.output.note("unreadable", &format!("a stream was ended: {complaint}"));
             }
         }
         if self.origin.is_none() {
@@ -376,10 +386,10 @@ impl Monitor {
     /// in the traces do not tell: they stand still while clients are held back.
     fn unblock(&mut self, watermark: Time) {
         if watermark > self.moved.0 || !self.setting.hub.is_full() {
-            self.moved = (watermark, Instant::now());
+            self.moved = (watermark, now());
             return;
         }
-        if self.moved.1.elapsed() < BLOCKED_MAX {
+        if (now() - self.moved.1) < BLOCKED_MAX {
             return;
         }
         // What a client that connects now may have to tell cannot be waited for, either.
@@ -389,11 +399,11 @@ impl Monitor {
                 self.verifier.set_aside(inbox.id);
                 let name = self.setting.hub.name(inbox.id);
                 let text = format!("{name} holds up the others and is left behind");
-                self.setting.voice.note("stalled", &text);
+                self.setting.output.note("stalled", &text);
                 self.setting.status().stalled.push(name);
             }
         }
-        self.moved.1 = Instant::now();
+        self.moved.1 = now();
     }
 
     fn find(&mut self) {
@@ -422,7 +432,7 @@ impl Monitor {
             return;
         }
         let txns = history.txn_count();
-        let story = Story {
+        let story = Narrative {
             name: level.name(),
             mechanism: COMPLETE_CHECKER,
             summary: format!("round {round}, of {txns} transactions, violates it ({anomaly})"),
@@ -432,11 +442,11 @@ impl Monitor {
         self.hand_over(Part { mark, around: Around { history, plain: None } });
     }
 
-    fn tell(&mut self, mark: Mark, story: Story) {
+    fn tell(&mut self, mark: Mark, story: Narrative) {
         let text = story.to_text(mark);
-        let told = Told::new(mark, self.started.elapsed().as_secs_f64(), story);
+        let told = Told::new(mark, (now() - self.started).as_secs_f64(), story);
         // A closed pipe does not end a watch.
-        let _ = self.setting.voice.violation(&told, &text);
+        let _ = self.setting.output.violation(&told, &text);
         let mut status = self.setting.status();
         if status.stories.len() < STORIES_MAX {
             status.stories.push(told);
@@ -473,16 +483,11 @@ impl Monitor {
         if mark.number > setting.told_max {
             return;
         }
-        let mut story = Story::of(finding, &setting.hub, self.origin.unwrap_or(0));
+        let mut story = Narrative::of(finding, &setting.hub, self.origin.unwrap_or(0));
         if let Some(known) = documented {
             story
                 .reasons
                 .push(format!("this is documented, and counts as no violation: {}", known.text));
-        }
-        if finding.name == Name::UnexplainedRead && setting.status().broken > 0 {
-            story.reasons.push(
-                "what clients did since they were ended is missing, and it may be that".to_owned(),
-            );
         }
         self.tell(mark, story);
         let is_blind = self.verifier.is_anything_missing();
@@ -490,7 +495,7 @@ impl Monitor {
             Ok(around) => self.hand_over(Part { mark, around }),
             Err(error) => {
                 let text = format!("the history around it cannot be saved: {error}");
-                let _ = setting.voice.more(mark, "window", &text);
+                let _ = setting.output.more(mark, "window", &text);
             }
         }
     }
@@ -502,29 +507,29 @@ impl Monitor {
             Ok(()) => {}
             Err(TrySendError::Full(part) | TrySendError::Disconnected(part)) => {
                 let text = "the history around it was not saved, others are being judged";
-                let _ = self.setting.voice.more(part.mark, "window", text);
+                let _ = self.setting.output.more(part.mark, "window", text);
             }
         }
     }
 
     /// Brings the status up to date.
-    fn count(&mut self, now: Instant) {
+    fn count(&mut self, at: Instant) {
         let counters = self.verifier.counters();
-        let elapsed = now.duration_since(self.rate.at);
+        let elapsed = at.duration_since(self.rate.at);
         if elapsed >= Duration::from_secs(1) {
             #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
             let done = (counters.operations - self.rate.operations) as f64;
             let per_second = done / elapsed.as_secs_f64();
-            self.rate = Rate { operations: counters.operations, at: now, per_second };
+            self.rate = Rate { operations: counters.operations, at, per_second };
         }
         let ahead = match &self.clock {
-            Clock::Read(now) => now(),
+            Clock::Read(clock) => clock(),
             Clock::Elsewhere { .. } | Clock::Recorded { .. } => self.foremost,
         };
         let watermark = self.pipeline.watermark();
         let hub = &self.setting.hub;
         let mut status = self.setting.status();
-        status.seconds = self.started.elapsed().as_secs_f64();
+        status.seconds = (at - self.started).as_secs_f64();
         status.counters = counters;
         let disorder = self.pipeline.disorder();
         let total = &mut status.counters.disorder;
@@ -555,38 +560,7 @@ impl Monitor {
         if hub.is_memory_short() && !std::mem::replace(&mut self.is_memory_short, true) {
             let text = "the memory is full: rows that were not seen before are not looked at, \
                         and clients are held back sooner";
-            self.setting.voice.note("memory", text);
+            self.setting.output.note("memory", text);
         }
     }
-}
-
-/// Saves parts and asks for second opinions, one after another.
-fn judge(setting: &Setting, parts: Receiver<Part>) {
-    // Checking would take every core from the clients.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    for Part { mark, around } in parts {
-        let saved = save(setting, mark, &around.history);
-        let text = match &saved {
-            Ok(path) => format!("the history around it is in {}", path.display()),
-            Err(error) => format!("the history around it cannot be saved: {error}"),
-        };
-        let _ = setting.voice.more(mark, "window", &text);
-        let text = match &pool {
-            Ok(pool) => pool.install(|| opinion(&around)).to_text(),
-            Err(error) => format!("no second opinion: {error}"),
-        };
-        let _ = setting.voice.more(mark, "opinion", &text);
-        let mut status = setting.status();
-        if let Some(told) = status.stories.iter_mut().find(|told| told.mark() == mark) {
-            told.saved = saved.ok().map(|path| path.display().to_string());
-            told.opinion = Some(text);
-        }
-    }
-}
-
-fn save(setting: &Setting, mark: Mark, history: &History) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(&setting.folder)?;
-    let path = setting.folder.join(format!("{}-{}.txt", mark.kind.event(), mark.number));
-    std::fs::write(&path, format::to_text(history))?;
-    Ok(path)
 }

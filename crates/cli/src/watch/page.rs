@@ -14,21 +14,21 @@ use std::time::Duration;
 /// Requests that are answered at the same time; more are turned away.
 const AT_ONCE_MAX: usize = 8;
 
-/// An open door for browsers.
-pub(super) struct Door {
+/// A page for browsers.
+pub(super) struct LivePage {
     listener: TcpListener,
     pub(super) address: SocketAddr,
 }
 
-impl Door {
-    pub(super) fn open(address: SocketAddr) -> Result<Door, Failure> {
+impl LivePage {
+    pub(super) fn open(address: SocketAddr) -> Result<LivePage, Failure> {
         let failed = |error: std::io::Error| {
             Failure::Usage(format!("watch: cannot listen on {address}: {error}"))
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Door { listener, address })
+        Ok(LivePage { listener, address })
     }
 
     /// Answers until the watch is over.

@@ -5,10 +5,11 @@
 //! within a client transactions ascend, so it is of an earlier transaction than the last, or is
 //! an event of the last that is equal in everything.
 
+use super::now::{now, patience};
 use super::stream::StreamClient;
 use isolde::online::Interval;
 use isolde_history::trace::{Kind, Row};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -19,11 +20,13 @@ const KEPT_FOR: Duration = Duration::from_mins(1);
 const WAIT_MAX: Duration = Duration::from_secs(2);
 /// Cut streams at the same time.
 const PARKED_MAX: usize = 1024;
+/// Streams that were given up, and are known as such.
+const GIVEN_UP_MAX: usize = 1 << 16;
 /// Bytes of an identity.
 const IDENTITY_BYTES_MAX: usize = 200;
 
 /// The clients of a stream, by their names.
-pub(super) type Clients = HashMap<String, StreamClient>;
+pub(super) type Clients = BTreeMap<String, StreamClient>;
 
 /// Streams with an identity: those that are connected, and those that were cut.
 #[derive(Default)]
@@ -35,7 +38,19 @@ pub(super) struct Parking {
 #[derive(Default)]
 struct Streams {
     connected: HashSet<String>,
-    parked: HashMap<String, (Clients, Instant)>,
+    parked: BTreeMap<String, (Clients, Instant)>,
+    /// Codes of those that may not come back, as what they send again would be told twice; the
+    /// last to be given up is the last here.
+    given_up: VecDeque<u64>,
+}
+
+impl Streams {
+    fn give_up(&mut self, identity: &str) {
+        if self.given_up.len() == GIVEN_UP_MAX {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(code(&identity));
+    }
 }
 
 impl Parking {
@@ -49,8 +64,13 @@ impl Parking {
             return Err(format!("expected a `resume` of 1 to {IDENTITY_BYTES_MAX} bytes"));
         }
         let is_there = |streams: &mut Streams| streams.connected.contains(identity);
-        let waited = self.changed.wait_timeout_while(self.streams(), WAIT_MAX, is_there);
+        let waited = self.changed.wait_timeout_while(self.streams(), patience(WAIT_MAX), is_there);
         let (mut streams, waited) = waited.expect("nobody panics while parking");
+        if streams.given_up.contains(&code(&identity)) {
+            return Err("expected a `resume` that is new or goes on in time, found one that was \
+                        given up"
+                .into());
+        }
         if waited.timed_out() {
             return Err("expected one connection of this `resume` at a time, found another".into());
         }
@@ -59,28 +79,45 @@ impl Parking {
     }
 
     /// A stream is not connected any more; its clients may come back. Those for which there
-    /// is no room are given back.
+    /// is no room are given back, and given up.
     pub(super) fn leave(&self, identity: &str, clients: Clients) -> Clients {
         let mut streams = self.streams();
         streams.connected.remove(identity);
         self.changed.notify_all();
-        if clients.is_empty() || streams.parked.len() == PARKED_MAX {
+        if clients.is_empty() {
             return clients;
         }
-        streams.parked.insert(identity.to_owned(), (clients, Instant::now()));
+        if streams.parked.len() == PARKED_MAX {
+            streams.give_up(identity);
+            return clients;
+        }
+        streams.parked.insert(identity.to_owned(), (clients, now()));
         Clients::new()
+    }
+
+    /// A stream may not come back.
+    pub(super) fn give_up(&self, identity: &str) {
+        let mut streams = self.streams();
+        streams.connected.remove(identity);
+        streams.give_up(identity);
+        self.changed.notify_all();
     }
 
     /// Those that did not come back in time.
     pub(super) fn take_expired(&self) -> Vec<Clients> {
         let mut streams = self.streams();
-        let expired = streams.parked.extract_if(|_, (_, since)| since.elapsed() > KEPT_FOR);
-        expired.map(|(_, (clients, _))| clients).collect()
+        let expired = streams.parked.extract_if(.., |_, (_, since)| now() - *since > KEPT_FOR);
+        let expired: Vec<(String, (Clients, Instant))> = expired.collect();
+        for (identity, _) in &expired {
+            streams.give_up(identity);
+        }
+        expired.into_iter().map(|(_, (clients, _))| clients).collect()
     }
 
     /// All that are not connected.
     pub(super) fn take_all(&self) -> Vec<Clients> {
-        self.streams().parked.drain().map(|(_, (clients, _))| clients).collect()
+        let parked = std::mem::take(&mut self.streams().parked);
+        parked.into_values().map(|(clients, _)| clients).collect()
     }
 }
 
@@ -161,5 +198,9 @@ mod tests {
         assert!(parking.leave("one", Clients::new()).is_empty());
         assert!(parking.enter("one").is_ok());
         assert!(parking.take_all().is_empty() && parking.take_expired().is_empty());
+        // What it would send again was told already, by clients that are gone.
+        parking.give_up("one");
+        assert!(parking.enter("one").is_err());
+        assert!(parking.enter("another").is_ok());
     }
 }

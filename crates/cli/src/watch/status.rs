@@ -1,6 +1,7 @@
 //! How a watch is going, as data, and the same as text, JSON and metrics.
 
-use super::story::Story;
+use super::narrative::Narrative;
+use crate::exit;
 use isolde::online::{Counters, Dependencies, Time};
 use serde::Serialize;
 use serde_json::json;
@@ -109,8 +110,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(mark: Mark, at: f64, story: Story) -> Told {
-        let Story { name, mechanism, summary, reasons } = story;
+    pub(super) fn new(mark: Mark, at: f64, story: Narrative) -> Told {
+        let Narrative { name, mechanism, summary, reasons } = story;
         let Mark { kind, number } = mark;
         Told { kind, number, at, name, mechanism, summary, reasons, saved: None, opinion: None }
     }
@@ -155,6 +156,23 @@ impl Status {
         let unchecked = &self.counters.unchecked;
         unchecked.events_missing + unchecked.unplaced > 0
             || self.unseen + self.malformed + self.broken > 0
+            || self.counters.disorder.after_end + self.counters.disorder.forgotten > 0
+    }
+
+    /// How the command ends.
+    pub(super) fn outcome(&self, is_early: bool) -> exit::Status {
+        if self.violation_count() > 0 {
+            exit::Status::Violated
+        } else if is_early
+            || self.is_empty()
+            || self.is_anything_lost()
+            || self.counters.contradictions > 0
+            || self.rounds_undecided > 0
+        {
+            exit::Status::Unknown
+        } else {
+            exit::Status::Satisfied
+        }
     }
 
     /// How much of what was read was verified, in a line.
@@ -175,6 +193,10 @@ impl Status {
                 ended => (ended, "s"),
             };
             write!(text, "; NOT VERIFIED: the rest of {ended} stream{s}").expect("a string grows");
+        }
+        let disorder = self.counters.disorder;
+        if disorder.after_end + disorder.forgotten > 0 {
+            text.push_str("; NOT VERIFIED: what came too late");
         }
         if self.unseen > 0 {
             write!(text, "; NOT VERIFIED: {} cells without room in the memory", self.unseen)
@@ -204,6 +226,7 @@ impl Status {
             ("events answered before they were sent", disorder.inverted),
             ("events twice", disorder.duplicates),
             ("events too late", disorder.late),
+            ("transactions too late to be verified", disorder.forgotten),
             ("events after the end of their transaction", disorder.after_end),
             ("transactions without an end", disorder.unended),
             ("streams with messages that cannot be read", self.malformed),

@@ -2,7 +2,7 @@
 
 use super::hub::{Hub, Producer, State};
 use super::resume::{Clients, Parking, Taken};
-use super::saved::{Saved, Unsaved};
+use super::save_file::{SaveFile, Unsaved};
 use isolde::online::{
     ALWAYS, Cell, CellSpan, Content, Event, EventKind, Interval, Key, NEVER, Time,
 };
@@ -18,7 +18,7 @@ const CLIENTS_MAX: usize = 1 << 16;
 pub(super) struct Stream {
     hub: Arc<Hub>,
     token: Option<String>,
-    saved: Option<Arc<Saved>>,
+    saved: Option<Arc<SaveFile>>,
     numbers: HashMap<String, u32>,
     clients: Vec<StreamClient>,
     /// Where clients wait for another connection, and by which identity.
@@ -28,11 +28,25 @@ pub(super) struct Stream {
     parked: Clients,
     /// Whether its head was taken.
     is_admitted: bool,
+    /// Whether it merges streams, and whether all of it has come then.
+    is_merged: bool,
+    is_over: bool,
     /// Clients with something to leave.
     touched: Vec<u32>,
     cells: Vec<Cell>,
     /// What goes into the file.
     lines: Vec<u8>,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As its sender wants it to.
+    Whole,
+    /// As the watch wants it to, or what saved it; it may have gone on.
+    CutOff,
+    /// Some of it is missing.
+    Broken,
 }
 
 pub(super) struct StreamClient {
@@ -52,7 +66,11 @@ pub(super) struct StreamClient {
 }
 
 impl Stream {
-    pub(super) fn new(hub: &Arc<Hub>, token: Option<String>, saved: Option<Arc<Saved>>) -> Stream {
+    pub(super) fn new(
+        hub: &Arc<Hub>,
+        token: Option<String>,
+        saved: Option<Arc<SaveFile>>,
+    ) -> Stream {
         Stream {
             hub: Arc::clone(hub),
             token,
@@ -63,6 +81,8 @@ impl Stream {
             identity: None,
             parked: Clients::new(),
             is_admitted: false,
+            is_merged: false,
+            is_over: false,
             touched: Vec::new(),
             cells: Vec::new(),
             lines: Vec::new(),
@@ -86,14 +106,22 @@ impl Stream {
         self.is_admitted
     }
 
+    /// Whether all of its clients are done.
+    pub(super) fn is_over(&self) -> bool {
+        self.clients.iter().all(|client| client.producer.is_none()) && self.parked.is_empty()
+    }
+
     /// Whether it may go on in another connection.
     pub(super) fn is_resumable(&self) -> bool {
         self.identity.is_some()
     }
 
-    /// The connection is over, or cut: clients that may come back wait for that.
-    pub(super) fn park(&mut self) {
-        let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) else { return };
+    /// The connection is over, or cut: clients that may come back wait for that. Whether there
+    /// is room for them.
+    pub(super) fn park(&mut self) -> bool {
+        let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) else {
+            return false;
+        };
         let mut clients = std::mem::take(&mut self.parked);
         let mut known: Vec<Option<StreamClient>> = self.clients.drain(..).map(Some).collect();
         for (name, number) in self.numbers.drain() {
@@ -101,6 +129,7 @@ impl Stream {
         }
         self.touched.clear();
         self.clients = parking.leave(&identity, clients).into_values().collect();
+        self.clients.is_empty()
     }
 
     /// Leaves everything for the watch, and writes it to the file: after that it may be
@@ -127,18 +156,24 @@ impl Stream {
 
     /// The stream is over. Who has not said goodbye within a transaction is lost: the commit
     /// may have been sent. If the stream is not whole, more may be missing.
-    pub(super) fn end(&mut self, is_whole: bool) {
+    pub(super) fn end(&mut self, mut end: End) {
+        if self.is_merged && !self.is_over && end == End::Whole {
+            end = End::CutOff;
+            // Of clients that it does not tell of, too.
+            self.hub.open("what was not saved", ALWAYS).close(State::CutOff);
+        }
         self.name_parked();
         if let (Some(parking), Some(identity)) = (&self.parking, self.identity.take()) {
-            parking.leave(&identity, Clients::new());
+            parking.give_up(&identity);
         }
         for number in 0..self.clients.len() as u32 {
             let client = &mut self.clients[number as usize];
             if client.producer.is_some() {
-                let state = match client.open {
-                    _ if !is_whole => State::Broken,
-                    Some(_) => State::Lost,
-                    None => State::Closed,
+                let state = match (end, client.open) {
+                    (End::Broken, _) => State::Broken,
+                    (End::CutOff, _) => State::CutOff,
+                    (End::Whole, Some(_)) => State::Lost,
+                    (End::Whole, None) => State::Closed,
                 };
                 self.close(number, state);
             }
@@ -160,7 +195,11 @@ impl Stream {
         // It may have said goodbye before anything of it was left.
         producer.publish(client.bound);
         if self.saved.is_some() {
-            write::bye(&mut self.lines, &client.saved_as);
+            match state {
+                State::Broken => write::broken(&mut self.lines, &client.saved_as),
+                State::CutOff | State::Open => {}
+                State::Closed | State::Lost => write::bye(&mut self.lines, &client.saved_as),
+            }
         }
         producer.close(state);
     }
@@ -210,6 +249,7 @@ impl Sink for Stream {
             self.identity = Some(identity.to_owned());
         }
         self.is_admitted = true;
+        self.is_merged = hello.is_merged;
         Ok(())
     }
 
@@ -328,11 +368,17 @@ impl Sink for Stream {
             client..client + 1
         } else {
             self.name_parked();
+            self.is_over = true;
             0..self.clients.len() as u32
         };
         for number in numbers {
             self.close(number, State::Closed);
         }
+        Ok(())
+    }
+
+    fn broken(&mut self, client: u32) -> Result<(), String> {
+        self.close(client, State::Broken);
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 //! Registers are rows of the table `registers`, lists those of `lists`. A list is known by
 //! its last element: elements are unique, so the last one tells which append it was.
 
-use super::fence::{Fence, Passage};
+use super::barrier::{Barrier, Passage};
 use super::hub::{Hub, Producer};
-use super::voice::Voice;
+use super::output::Output;
 use isolde::online::{
     Cell, CellSpan, Condition, Content, Event, EventKind, Interval, Key, NEVER, Place, Time,
 };
@@ -30,9 +30,9 @@ pub(super) struct Tap {
     pub(super) hub: Arc<Hub>,
     /// Once it is set, no session is held back.
     pub(super) is_over: Arc<AtomicBool>,
-    pub(super) fence: Arc<Fence>,
+    pub(super) barrier: Arc<Barrier>,
     /// Is told what happens beside the transactions.
-    pub(super) voice: Arc<Voice>,
+    pub(super) output: Arc<Output>,
 }
 
 impl Observer for Tap {
@@ -40,7 +40,7 @@ impl Observer for Tap {
         Box::new(SessionTap {
             producer: self.hub.open(&format!("session {number} ({endpoint})"), now),
             is_over: Arc::clone(&self.is_over),
-            fence: Fence::enter(&self.fence),
+            barrier: Barrier::enter(&self.barrier),
             txn: 0,
             cells: Vec::new(),
             unanswered: Vec::new(),
@@ -52,7 +52,7 @@ impl Observer for Tap {
     fn event(&self, now: Time, what: &str) {
         #[expect(clippy::cast_precision_loss, reason = "seconds with one digit")]
         let seconds = now as f64 / 1e9;
-        self.voice.note("happened", &format!("{seconds:.1} s: {what}"));
+        self.output.note("happened", &format!("{seconds:.1} s: {what}"));
     }
 }
 
@@ -60,7 +60,7 @@ impl Observer for Tap {
 struct SessionTap {
     producer: Producer,
     is_over: Arc<AtomicBool>,
-    fence: Passage,
+    barrier: Passage,
     txn: u64,
     cells: Vec<Cell>,
     /// Requests of the transaction that were not answered.
@@ -74,7 +74,7 @@ struct SessionTap {
 impl SessionObserver for SessionTap {
     fn ready(&mut self) {
         self.producer.hub().wait_for_room(&self.is_over);
-        self.fence.pass(&self.is_over);
+        self.barrier.pass(&self.is_over);
     }
 
     fn begun(&mut self, interval: Interval) {
@@ -308,8 +308,8 @@ mod tests {
     fn what_a_session_sees_becomes_events_in_order() {
         let hub = Arc::new(Hub::new(None));
         let is_over = Arc::new(AtomicBool::new(false));
-        let voice = Arc::new(Voice::new(true, None).expect("it writes nowhere"));
-        let tap = Tap { hub: Arc::clone(&hub), is_over, fence: Arc::default(), voice };
+        let output = Arc::new(Output::new(true, None).expect("it writes nowhere"));
+        let tap = Tap { hub: Arc::clone(&hub), is_over, barrier: Arc::default(), output };
         let mut session = tap.session(1, "here", 5);
         let at = |invoked, completed| Interval { invoked, completed };
         session.begun(at(10, 11));

@@ -1,6 +1,6 @@
 //! A database that is driven and watched: as `isolde run` drives it, with a tap.
 
-use super::fence::Fence;
+use super::barrier::Barrier;
 use super::tap::Tap;
 use super::threads;
 use crate::exit::Failure;
@@ -23,7 +23,7 @@ pub(super) struct Driving<'a> {
     /// Whether the number of transactions ends it.
     pub(super) is_counted: bool,
     /// Puts all sessions between transactions this often.
-    pub(super) fence: Option<(&'a Fence, Duration)>,
+    pub(super) barrier: Option<(&'a Barrier, Duration)>,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -73,15 +73,15 @@ impl Driving<'_> {
         };
         let is_done = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let fence = self.fence.map(|(fence, every)| {
-                threads::start(scope, "fence", move || fence.keep(every, is_done)).map(drop)
+            let barrier = self.barrier.map(|(barrier, every)| {
+                threads::start(scope, "barrier", move || barrier.keep(every, is_done)).map(drop)
             });
             let disturber = self.faults.take().map(|plan| {
                 threads::start(scope, "faults", move || plan.carry_out(database, log, is_done))
             });
-            let (disturber, fence) = (disturber.transpose(), fence.transpose());
+            let (disturber, barrier) = (disturber.transpose(), barrier.transpose());
             let refused =
-                disturber.as_ref().err().or(fence.as_ref().err()).map(ToString::to_string);
+                disturber.as_ref().err().or(barrier.as_ref().err()).map(ToString::to_string);
             let mut ended_by = refused.or_else(|| drive.run().err().map(|error| error.to_string()));
             is_done.store(true, Ordering::Relaxed);
             if let Ok(Some(thread)) = disturber

@@ -5,6 +5,8 @@
 
 use crate::install::{self, Needed};
 use crate::support::Folder;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -196,7 +198,7 @@ impl Browser {
     pub(crate) fn screenshot(&mut self, name: &str, whole: bool) {
         let Some(folder) = std::env::var_os(SCREENSHOTS) else { return };
         let shot = self.call("Page.captureScreenshot", json!({"captureBeyondViewport": whole}));
-        let bytes = decoded(shot["data"].as_str().expect("Base64"));
+        let bytes = BASE64_STANDARD.decode(shot["data"].as_str().expect("text")).expect("Base64");
         std::fs::write(Path::new(&folder).join(name), bytes).expect("a writable folder");
     }
 }
@@ -214,22 +216,4 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The bytes that Base64 stands for.
-fn decoded(text: &str) -> Vec<u8> {
-    let letter = |byte: u8| match byte {
-        b'A'..=b'Z' => u32::from(byte - b'A'),
-        b'a'..=b'z' => u32::from(byte - b'a') + 26,
-        b'0'..=b'9' => u32::from(byte - b'0') + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let mut bytes = Vec::new();
-    for group in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = group.iter().fold(0, |bits, &byte| bits << 6 | letter(byte));
-        let bits = bits << (6 * (4 - group.len()));
-        bytes.extend(&bits.to_be_bytes()[1..group.len()]);
-    }
-    bytes
 }

@@ -3,34 +3,19 @@
 use crate::support::{FRACTURED, Folder, GOOD, Run, lines, printed, refused};
 
 const GOOD_REPORT: &str = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
+good.hist: session serializable holds
+2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
-  session-serializable         satisfied
-  serializable                 satisfied  (implied by session-serializable)
-  session-snapshot-isolation   satisfied  (implied by session-serializable)
-  snapshot-isolation           satisfied  (implied by session-serializable)
-  repeatable-read              satisfied  (implied by session-serializable)
-  parallel-snapshot-isolation  satisfied  (implied by session-serializable)
-  prefix                       satisfied  (implied by session-serializable)
-  update-atomic                satisfied  (implied by session-serializable)
-  cursor-stability             satisfied  (implied by session-serializable)
-  causal                       satisfied  (implied by session-serializable)
-  writes-follow-reads          satisfied  (implied by session-serializable)
-  monotonic-writes             satisfied  (implied by session-serializable)
-  monotonic-reads              satisfied  (implied by session-serializable)
-  read-your-writes             satisfied  (implied by session-serializable)
-  read-atomic                  satisfied  (implied by session-serializable)
-  read-committed               satisfied  (implied by session-serializable)
-  monotonic-atomic-view        satisfied  (implied by session-serializable)
-  adya-read-committed          satisfied  (implied by session-serializable)
-  read-uncommitted             satisfied  (implied by session-serializable)
+  session-serializable  satisfied
+  so satisfied: serializable, session-snapshot-isolation, snapshot-isolation, repeatable-read, parallel-snapshot-isolation, prefix, update-atomic, cursor-stability, causal, writes-follow-reads, monotonic-writes, monotonic-reads, read-your-writes, read-atomic, read-committed, monotonic-atomic-view, adya-read-committed, read-uncommitted
 
 holds: session-serializable
 gate: isolde check good.hist --level session-serializable
 ";
 
 const FRACTURED_REPORT: &str = "\
-fractured.hist: 2 transactions (2 committed) in 2 sessions, 4 operations on 2 keys (text)
+fractured.hist: not read atomic: fractured, non-monotonic read (an observed transaction vanishes) between B and A
+2 transactions (2 committed) in 2 sessions, 4 operations on 2 keys (text)
 
   read-atomic  violated
 
@@ -126,7 +111,8 @@ fn several_files_are_reported_in_turn_and_the_worst_decides() {
         printed(1, "good.hist\tread-atomic\tsatisfied\nfractured.hist\tread-atomic\tviolated\n")
     );
     let good = "\
-good.hist: 2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
+good.hist: read atomic holds
+2 transactions (2 committed) in 2 sessions, 2 operations on 1 key (text)
 
   read-atomic  satisfied
 

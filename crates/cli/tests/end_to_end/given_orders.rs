@@ -19,7 +19,8 @@ fn a_serialization_order_that_explains_the_history_is_said_to() {
         (
             0,
             vec![
-                "  serializable  satisfied".to_owned(),
+                "h.txt: serializable holds".to_owned(),
+                "  serializable  satisfied".into(),
                 "the serialization order that came with it explains every read".into(),
                 "holds: serializable".into(),
             ]
@@ -34,7 +35,8 @@ fn a_wrong_serialization_order_of_a_serializable_history_is_a_wrong_claim() {
         (
             0,
             vec![
-                "  serializable  satisfied".to_owned(),
+                "h.txt: serializable holds".to_owned(),
+                "  serializable  satisfied".into(),
                 "the serialization order that came with it does not explain it:".into(),
                 "  the last before it in the order is that of B with x = 2 (h.txt:2)".into(),
                 "  another order does: the claim is wrong, not the level".into(),
@@ -73,8 +75,10 @@ fn a_level_violated_only_under_given_version_orders_says_so() {
     let history = "A: w(x,1)\nB: w(x,2) w(y,2)\nC: r(y,2) r(x,1)\norder x: 1 2\n";
     let (status, lines) = told(history, "--level serializable");
     let told_so = "(only by what the database told: satisfied without it)";
-    assert_eq!(lines[0], "judged with partial version orders of 1 key");
-    assert_eq!((status, lines[1].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
+    let headline = "h.txt: not serializable by the order that was told: ";
+    assert!(lines[0].starts_with(headline), "{lines:?}");
+    assert_eq!(lines[1], "judged with partial version orders of 1 key");
+    assert_eq!((status, lines[2].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
     let run = Folder::with(&[("h.txt", history)]).isolde("check h.txt --without given -q -l ser");
     assert_eq!(run.status, 0);
 }
@@ -84,8 +88,9 @@ fn a_level_violated_outright_says_so_beside_given_version_orders() {
     let history = "A: r(x,nil) w(y,1)\nB: r(y,nil) w(x,1)\nC: w(z,1)\nD: w(z,2)\norder z: 1 2\n";
     let (status, lines) = told(history, "--level serializable");
     let told_so = "(without what the database told too)";
-    assert_eq!(lines[0], "judged with partial version orders of 1 key");
-    assert_eq!((status, lines[1].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
+    assert_eq!(lines[0], "h.txt: not serializable: write skew between A and B");
+    assert_eq!(lines[1], "judged with partial version orders of 1 key");
+    assert_eq!((status, lines[2].as_str()), (1, &*format!("  serializable  violated  {told_so}")));
 }
 
 /// Two things that the database told and that cannot both be so, while every level holds.

@@ -138,7 +138,7 @@ fn only_levels_that_are_told_are_searched_for() {
     assert_eq!((all > 10, undecided), (true, 0));
     // What is stronger than the promise, or beside it, is not known.
     assert_eq!(levels("--quiet", "quiet"), (1, 3));
-    for (output, options) in [("json", "--format json"), ("page", "--report page.html")] {
+    for (output, options) in [("json", "--format json"), ("page", "--report html=page.html")] {
         assert_eq!(levels(&format!("--quiet {options}"), output), (all, 0), "{options}");
     }
 }
@@ -504,14 +504,49 @@ fn a_run_that_committed_nothing_has_tested_nothing() {
     assert!(watch.stdout.contains(said), "{watch:?}");
 }
 
+/// It was six screens long.
+#[test]
+fn the_short_help_fits_a_screen_and_the_long_one_is_in_groups() {
+    let folder = Folder::with(&[]);
+    let short = folder.isolde("run -h").stdout;
+    assert!(short.lines().count() <= 50, "{}: {short}", short.lines().count());
+    for word in ["--isolation", "--preset", "--duration", "--report", "isolde run --help"] {
+        assert!(short.contains(word), "{word}: {short}");
+    }
+    let long = folder.isolde("run --help").stdout;
+    for heading in ["\nOptions:\n", "\nWorkload:\n", "\nFaults:\n", "\nLimits:\n"] {
+        assert_eq!(long.matches(heading).count(), 1, "{heading}{long}");
+    }
+    assert!(long.contains("--distribution") && !short.contains("--distribution"));
+    assert!(long.contains("\nDatabases:\n") && !short.contains("\nDatabases:\n"));
+}
+
+/// `junit=x.xml` was the name of a file that had HTML in it.
+#[test]
+fn a_run_writes_the_forms_of_check() {
+    let folder = Folder::with(&[]);
+    let run = folder.isolde(
+        "run sim://serializable?bug=lost-update --preset bank --transactions 2000 -o out --quiet \
+         --report junit=it.xml --report markdown=it.md",
+    );
+    assert_eq!((run.status, run.stderr.as_str()), (1, ""));
+    let xml = folder.read("it.xml");
+    assert!(xml.contains("tests=\"1\" failures=\"1\" errors=\"0\""), "{xml}");
+    assert!(xml.contains("name=\"strict-serializable\""), "{xml}");
+    assert!(folder.read("it.md").contains("lost update"), "{}", folder.read("it.md"));
+    let run = folder.isolde("run --report page.html");
+    assert!(run.stderr.contains("expected FORM=FILE, such as junit=report.xml"), "{}", run.stderr);
+}
+
 #[test]
 fn the_page_of_a_run_is_written_at_once() {
     let folder = Folder::with(&[]);
     std::fs::create_dir(folder.path("pages")).expect("a new folder");
     for (report, page) in [("page.html", "page.html"), ("pages", "pages/report.html")] {
         let output = format!("run-{}", report.len());
-        let run = folder
-            .isolde(&format!("run sqlite --transactions 20 -o {output} --report {report} --quiet"));
+        let run = folder.isolde(&format!(
+            "run sqlite --transactions 20 -o {output} --report html={report} --quiet"
+        ));
         assert_eq!((run.status, run.stderr), (0, format!("isolde: wrote {page}\n")));
         let shown = folder.isolde(&format!("report {output} -o -"));
         assert_eq!(folder.read(page), shown.stdout);

@@ -293,7 +293,7 @@ fn a_disk_without_space_for_the_result_does_not_hide_it() {
         &folder,
         8,
         "run sim://serializable --sessions 2 --transactions 100000 --output out --quiet \
-         --report page.html",
+         --report html=page.html",
     );
     assert_eq!((run.status, run.stdout.as_str()), (3, "strict-serializable: satisfied\n"));
     let unwritten = "isolde: out/run.json: cannot be written: File too large (os error 27)\n";

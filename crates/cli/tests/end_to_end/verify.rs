@@ -125,7 +125,7 @@ fn what_is_no_certificate_is_bad_input() {
     let folder = Folder::with(&[("h.txt", GOOD)]);
     assert_eq!(
         folder.isolde("verify h.txt h.txt"),
-        refused("isolde: h.txt: line 1: expected `isolde-certificate 1`, found `A: w(x,1)`\n")
+        refused("isolde: h.txt: line 1: expected `isolde-certificate 2`, found `A: w(x,1)`\n")
     );
 }
 

@@ -322,7 +322,7 @@ fn what_has_no_effect_is_refused_with_a_sentence() {
         ),
         (
             "sqlite --preset SmallBank-balances --complete serializable",
-            "watch: expected a workload of unique values for --complete, found one of amounts\n",
+            "watch: expected a workload of unique values for --complete, found one that repeats them\n",
         ),
         (
             "sqlite --slack 1s",

@@ -299,7 +299,9 @@ fn a_write_after_the_end_of_its_transaction_counts_once() {
 "#;
     for trace in [trace.to_owned(), format!("{trace}{{\"bye\":true}}\n")] {
         let (status, printed, said) = watched(&trace, "--profile snapshot-isolation");
-        assert_eq!(status, 0, "{printed}");
+        assert_eq!(status, 2, "{printed}");
+        let first = "nothing was read; NOT VERIFIED: what came too late\n";
+        assert!(printed.starts_with(first), "{printed}");
         assert!(printed.contains("events after the end of their transaction: 1\n"), "{printed}");
         assert_eq!(said, "");
     }

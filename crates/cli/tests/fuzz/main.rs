@@ -25,6 +25,8 @@ mod request;
 #[path = "../../../../fuzz/src/structured.rs"]
 mod structured;
 
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 
@@ -36,7 +38,7 @@ const LENGTH_MAX: usize = 160;
 fn attempt(target: fn(&[u8]), seeds: &[Vec<u8>], rounds: u64) {
     let rounds =
         std::env::var("ISOLDE_FUZZ_ROUNDS").map_or(rounds, |it| it.parse().expect("a number"));
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut chance = Chance(Xoshiro256PlusPlus::seed_from_u64(1));
     for round in 0..rounds {
         let input = match seeds {
             [_, ..] if round % 2 == 0 => {
@@ -51,13 +53,11 @@ fn attempt(target: fn(&[u8]), seeds: &[Vec<u8>], rounds: u64) {
 }
 
 /// A sequence of numbers that is the same each time.
-struct Chance(u64);
+struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit.max(1)
+        self.0.random_range(0..limit.max(1))
     }
 
     fn changed(&mut self, seed: &[u8]) -> Vec<u8> {

@@ -158,9 +158,12 @@ fn simple() -> Vec<(Vec<u8>, usize)> {
     texts.iter().map(|text| (query(text), 1)).collect()
 }
 
+const SELECT: &str = "SELECT id, v, w FROM t WHERE id >= $1::int ORDER BY id";
+
+/// Single statements with parameters, in all formats.
 fn extended() -> Vec<(Vec<u8>, usize)> {
-    let select = "SELECT id, v, w FROM t WHERE id >= $1::int ORDER BY id";
-    let mut all = vec![
+    let select = SELECT;
+    vec![
         (
             query(
                 "DELETE FROM t; INSERT INTO t SELECT n, n * 10, 'row ' || n FROM generate_series(1, 9) n",
@@ -180,7 +183,13 @@ fn extended() -> Vec<(Vec<u8>, usize)> {
         (whole("SELECT id FROM t WHERE nothing = $1", &["1"], &[], 0), 1),
         (whole("BEGIN", &[], &[], 0), 1),
         (whole("", &[], &[], 0), 1),
-    ];
+    ]
+}
+
+/// Cursors, batches, pipelines and copies; the transaction of the cursor is open.
+fn batches() -> Vec<(Vec<u8>, usize)> {
+    let select = SELECT;
+    let mut all = Vec::new();
     // A cursor: rows in parts, and the rest after another statement.
     let portal = [
         parse("s", select),
@@ -276,7 +285,7 @@ fn every_answer_is_byte_for_byte_the_one_without_the_proxy() {
     let answers = |port: u16| -> Vec<Vec<u8>> {
         reset();
         let mut raw = Raw::connect(port);
-        let all = simple().into_iter().chain(extended());
+        let all = simple().into_iter().chain(extended()).chain(batches());
         all.map(|(bytes, count)| {
             raw.send(&bytes);
             masked(&raw.answers(count))

@@ -14,10 +14,11 @@ use super::errors::{Asked, broken, lacks, succeeded};
 use super::interactive::InteractiveSession;
 use super::message::read_range;
 use super::whole::WholeSession;
-use crate::base64::encoded;
 use crate::http::Connection;
 use crate::network::{self, Encryption, Server};
 use crate::{Stop, Target, managed};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style,
@@ -160,12 +161,12 @@ impl Database for Etcd {
     fn prepare(&mut self, needs: &Needs) -> Result<(), Failure> {
         let mut connection = self.connection(0)?;
         // Taken and looked at in one step, so that of two runs one is refused.
-        let owner = encoded(format!("{}owner", needs.prefix).as_bytes());
+        let owner = BASE64_STANDARD.encode(format!("{}owner", needs.prefix));
         let (first, end) = (&needs.prefix, end_of(&needs.prefix));
         let message = json!({
             "compare": [{
                 "target": "CREATE", "result": "EQUAL", "create_revision": "0",
-                "key": encoded(first.as_bytes()), "range_end": encoded(end.as_bytes()),
+                "key": BASE64_STANDARD.encode(first), "range_end": BASE64_STANDARD.encode(end),
             }],
             "success": [{ "request_put": { "key": owner, "value": "" } }],
         });

@@ -1,7 +1,8 @@
 //! Messages of etcd's gateway: keys and values are base64, numbers are texts.
 
 use super::errors::lacks;
-use crate::base64::{decoded, encoded};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use isolde_harness::Failure;
 use serde_json::{Value, json};
 
@@ -17,20 +18,20 @@ pub(super) fn list(prefix: &str, key: u64) -> String {
 
 /// Reads one key.
 pub(super) fn read(name: &str) -> Value {
-    json!({ "key": encoded(name.as_bytes()) })
+    json!({ "key": BASE64_STANDARD.encode(name) })
 }
 
 /// Reads all keys from `first` up to and without `end`.
 pub(super) fn read_range(first: &str, end: &str) -> Value {
-    json!({ "key": encoded(first.as_bytes()), "range_end": encoded(end.as_bytes()) })
+    json!({ "key": BASE64_STANDARD.encode(first), "range_end": BASE64_STANDARD.encode(end) })
 }
 
 /// Writes a key, or removes it.
 pub(super) fn change(name: &str, value: Option<&str>) -> Value {
-    let key = encoded(name.as_bytes());
+    let key = BASE64_STANDARD.encode(name);
     match value {
         Some(value) => {
-            json!({ "request_put": { "key": key, "value": encoded(value.as_bytes()) } })
+            json!({ "request_put": { "key": key, "value": BASE64_STANDARD.encode(value) } })
         }
         None => json!({ "request_delete_range": { "key": key } }),
     }
@@ -41,7 +42,7 @@ pub(super) fn unchanged(name: &str, revision: u64) -> Value {
     json!({
         "target": "MOD",
         "result": "EQUAL",
-        "key": encoded(name.as_bytes()),
+        "key": BASE64_STANDARD.encode(name),
         "mod_revision": revision.to_string(),
     })
 }
@@ -51,8 +52,8 @@ pub(super) fn unchanged_range(first: &str, end: &str, revision: u64) -> Value {
     json!({
         "target": "MOD",
         "result": "LESS",
-        "key": encoded(first.as_bytes()),
-        "range_end": encoded(end.as_bytes()),
+        "key": BASE64_STANDARD.encode(first),
+        "range_end": BASE64_STANDARD.encode(end),
         "mod_revision": (revision + 1).to_string(),
     })
 }
@@ -62,8 +63,8 @@ pub(super) fn has_value(name: &str, value: &str) -> Value {
     json!({
         "target": "VALUE",
         "result": "EQUAL",
-        "key": encoded(name.as_bytes()),
-        "value": encoded(value.as_bytes()),
+        "key": BASE64_STANDARD.encode(name),
+        "value": BASE64_STANDARD.encode(value),
     })
 }
 
@@ -82,7 +83,7 @@ pub(super) fn found(answer: &Value) -> Result<Vec<Found>, Failure> {
     let row = |row: &Value| {
         let text = |name: &str| {
             let encoded = row.get(name).and_then(Value::as_str).unwrap_or_default();
-            let bytes = decoded(encoded).ok_or_else(|| lacks("base64"))?;
+            let bytes = BASE64_STANDARD.decode(encoded).map_err(|_| lacks("base64"))?;
             String::from_utf8(bytes).map_err(|_| lacks("text"))
         };
         Ok(Found {

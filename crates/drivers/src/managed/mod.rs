@@ -1,8 +1,9 @@
 //! Databases that are started here, from the programs installed on this machine.
 //!
 //! One file for each: which programs, with which settings, and when they are ready. What all
-//! of them need is in `server.rs`.
+//! of them need is in `server`.
 
+#[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "mysql")]
 pub(crate) mod galera;
@@ -13,6 +14,7 @@ pub(crate) mod postgres;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_standby;
 mod proxy;
+#[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod server;
 

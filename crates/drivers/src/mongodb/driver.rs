@@ -4,7 +4,7 @@
 //! Transactions need a replica set or a router; a lone server has none. They run on the
 //! primary, so a secondary is refused.
 
-use super::bson::{Document, Value};
+use super::document::{array, number};
 use super::errors::accepted;
 use super::login::Login;
 use super::protocol::Connection;
@@ -12,6 +12,7 @@ use super::session::{MongoSession, Setting};
 use crate::network::{self, Encryption, Server};
 use crate::sql::{SUPPORTED, Stage, Tables};
 use crate::{Stop, Target};
+use bson::{Document, doc};
 use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, Failure, Needs, RequestKind, Session, SnapshotPoint,
 };
@@ -80,22 +81,21 @@ impl Mongo {
         for server in &self.servers.clone() {
             let mut connection = self.connection(server)?;
             let name = server.name();
-            let hello = command(&mut connection, "admin", Document::of("hello", Value::Int(1)))?;
-            let is_router = hello.text("msg") == Some("isdbgrid");
-            if !is_router && hello.text("setName").is_none() {
+            let hello = command(&mut connection, "admin", doc! { "hello": 1 })?;
+            let is_router = hello.get_str("msg").is_ok_and(|it| it == "isdbgrid");
+            if !is_router && hello.get_str("setName").is_err() {
                 return Err(Failure::Refused(format!(
                     "expected a replica set or a router, found a lone server at {name}, which has \
                      no transactions"
                 )));
             }
-            if hello.value("isWritablePrimary") != Some(&Value::Bool(true)) {
+            if !hello.get_bool("isWritablePrimary").unwrap_or(false) {
                 return Err(Failure::Refused(format!(
                     "expected the primary or a router, found a secondary at {name}"
                 )));
             }
-            let build =
-                command(&mut connection, "admin", Document::of("buildInfo", Value::Int(1)))?;
-            build.text("version").unwrap_or("of unknown version").clone_into(&mut self.version);
+            let build = command(&mut connection, "admin", doc! { "buildInfo": 1 })?;
+            build.get_str("version").unwrap_or("of unknown version").clone_into(&mut self.version);
             self.endpoints.push(Endpoint { name, access: Access::ReadWrite });
         }
         Ok(())
@@ -103,15 +103,12 @@ impl Mongo {
 
     fn create(&self, connection: &mut Connection, name: &str) -> Result<(), Failure> {
         // Newer servers create a collection again without a word.
-        let list = Document::of("listCollections", Value::Int(1))
-            .with("filter", Value::Document(Document::of("name", Value::Text(name.to_owned()))))
-            .with("nameOnly", Value::Bool(true));
+        let list = doc! { "listCollections": 1, "filter": { "name": name }, "nameOnly": true };
         let found = command(connection, &self.database, list)?;
-        if found.document("cursor").is_some_and(|it| !it.array("firstBatch").is_empty()) {
+        if found.get_document("cursor").is_ok_and(|it| !array(it, "firstBatch").is_empty()) {
             return Err(Failure::Refused(format!("collection {name} exists already")));
         }
-        let create = Document::of("create", Value::Text(name.to_owned()));
-        command(connection, &self.database, create).map(|_| ())
+        command(connection, &self.database, doc! { "create": name }).map(|_| ())
     }
 }
 
@@ -119,9 +116,9 @@ impl Mongo {
 fn command(
     connection: &mut Connection,
     database: &str,
-    command: Document,
+    mut command: Document,
 ) -> Result<Document, Failure> {
-    let command = command.with("$db", Value::Text(database.to_owned()));
+    command.insert("$db", database);
     let reply = connection.call(&command).map_err(|error| Failure::Lost(error.to_string()))?;
     accepted(reply, Stage::Statement)
 }
@@ -182,10 +179,9 @@ impl Database for Mongo {
     fn clean_up(&mut self) -> Result<(), Failure> {
         for name in self.tables.names() {
             let mut connection = self.connection(&self.servers[0])?;
-            let drop = Document::of("drop", Value::Text(name.clone()))
-                .with("$db", Value::Text(self.database.clone()));
+            let drop = doc! { "drop": name, "$db": &self.database };
             let reply = connection.call(&drop).map_err(|error| Failure::Lost(error.to_string()))?;
-            if reply.number("code") != Some(NAMESPACE_NOT_FOUND) {
+            if number(&reply, "code") != Some(NAMESPACE_NOT_FOUND) {
                 accepted(reply, Stage::Statement)?;
             }
         }

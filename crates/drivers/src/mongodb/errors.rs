@@ -3,8 +3,9 @@
 //! A statement that fails in any way has aborted its transaction. Of a commit, only what
 //! is labelled as transient certainly has no effect.
 
-use super::bson::{Document, Value};
+use super::document::{array, number};
 use crate::sql::Stage;
+use bson::{Bson, Document};
 use isolde_harness::Failure;
 
 /// Errors that abort a transaction, with or without a label.
@@ -19,36 +20,36 @@ const ABORTS: &[i64] = &[
 
 /// The reply, if it is not a refusal.
 pub(super) fn accepted(reply: Document, stage: Stage) -> Result<Document, Failure> {
-    if reply.number("ok") != Some(1) {
+    if number(&reply, "ok") != Some(1) {
         return Err(refusal(&reply, stage));
     }
-    if let Some(Value::Document(error)) = reply.array("writeErrors").first() {
+    if let Some(Bson::Document(error)) = array(&reply, "writeErrors").first() {
         return Err(refusal(error, stage));
     }
-    match reply.document("writeConcernError") {
+    match reply.get_document("writeConcernError") {
         // It happened here, but perhaps not where it has to.
-        Some(error) if stage == Stage::Commit => Err(Failure::Unknown(name(error))),
+        Ok(error) if stage == Stage::Commit => Err(Failure::Unknown(name(error))),
         _ => Ok(reply),
     }
 }
 
 fn refusal(error: &Document, stage: Stage) -> Failure {
-    let labels = error.array("errorLabels");
-    let has = |label: &str| labels.contains(&Value::Text(label.to_owned()));
+    let labels = array(error, "errorLabels");
+    let has = |label: &str| labels.contains(&Bson::from(label));
     if stage == Stage::Commit && has("UnknownTransactionCommitResult") {
         return Failure::Unknown(name(error));
     }
-    let is_abort = error.number("code").is_some_and(|code| ABORTS.contains(&code));
+    let is_abort = number(error, "code").is_some_and(|code| ABORTS.contains(&code));
     if is_abort || has("TransientTransactionError") {
         return Failure::Aborted(name(error));
     }
-    let text = error.text("errmsg").unwrap_or("an error without message");
+    let text = error.get_str("errmsg").unwrap_or("an error without message");
     Failure::Refused(format!("MongoDB answered: {} ({})", text, name(error)))
 }
 
 /// The error's name, or else its code.
 fn name(error: &Document) -> String {
-    match (error.text("codeName"), error.number("code")) {
+    match (error.get_str("codeName").ok(), number(error, "code")) {
         (Some(name), _) => name.to_owned(),
         (None, Some(112)) => "WriteConflict".to_owned(),
         (None, Some(code)) => format!("code {code}"),
@@ -59,13 +60,10 @@ fn name(error: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bson::doc;
 
     fn error(code: i32, name: &str, label: &str) -> Document {
-        Document::of("ok", Value::Double(0.0))
-            .with("code", Value::Int(code))
-            .with("codeName", Value::Text(name.into()))
-            .with("errmsg", Value::Text("no".into()))
-            .with("errorLabels", Value::Array(vec![Value::Text(label.into())]))
+        doc! { "ok": 0.0, "code": code, "codeName": name, "errmsg": "no", "errorLabels": [label] }
     }
 
     #[test]
@@ -80,8 +78,7 @@ mod tests {
         assert_eq!(found(gone(), Stage::Commit), aborted("NoSuchTransaction"));
         let unsure = || error(91, "ShutdownInProgress", "UnknownTransactionCommitResult");
         assert_eq!(found(unsure(), Stage::Commit), unknown("ShutdownInProgress"));
-        let concern = Document::of("ok", Value::Int(1))
-            .with("writeConcernError", Value::Document(Document::of("code", Value::Int(64))));
+        let concern = doc! { "ok": 1, "writeConcernError": { "code": 64 } };
         assert_eq!(found(concern.clone(), Stage::Commit), unknown("code 64"));
         assert_eq!(accepted(concern.clone(), Stage::Statement), Ok(concern));
         let refused = Failure::Refused("MongoDB answered: no (Unauthorized)".into());

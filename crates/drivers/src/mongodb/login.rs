@@ -1,14 +1,19 @@
 //! Logging in by SCRAM-SHA-256 (RFC 5802 and 7677): client and server each prove to the
 //! other that they know the password, without sending it.
 //!
+//! By hand on top of `ring`: PostgreSQL's implementation leaves out the name of the user, which
+//! its own protocol sends elsewhere, and `MongoDB`'s client keeps its one to itself.
+//!
 //! Passwords are taken as they are written; RFC 7677 would normalize those with characters
 //! of compatibility, like ligatures.
 
-use super::bson::{Document, Value};
 use super::errors::accepted;
 use super::protocol::Connection;
-use crate::base64::{decoded, encoded};
 use crate::sql::Stage;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
 use isolde_harness::{Address, Failure};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
@@ -48,27 +53,22 @@ impl Login {
 
     /// Logs in to a server.
     pub(super) fn log_in(&self, connection: &mut Connection) -> Result<(), Failure> {
-        let mut call = |command: Document, payload: String| {
-            let command = command
-                .with("payload", Value::Binary(0, payload.into_bytes()))
-                .with("$db", Value::Text(self.source.clone()));
+        let mut call = |mut command: Document, payload: String| {
+            let payload = Binary { subtype: BinarySubtype::Generic, bytes: payload.into_bytes() };
+            command.extend(doc! { "payload": payload, "$db": &self.source });
             let reply =
                 connection.call(&command).map_err(|error| Failure::Lost(error.to_string()))?;
             accepted(reply, Stage::Statement)
         };
         let exchange = Exchange::new(&self.user, &nonce()?);
-        let options = Document::of("skipEmptyExchange", Value::Bool(true));
-        let start = Document::of("saslStart", Value::Int(1))
-            .with("mechanism", Value::Text(MECHANISM.to_owned()))
-            .with("options", Value::Document(options));
+        let options = doc! { "skipEmptyExchange": true };
+        let start = doc! { "saslStart": 1, "mechanism": MECHANISM, "options": options };
         let challenge = call(start, exchange.first())?;
-        let conversation = challenge.value("conversationId").cloned().unwrap_or(Value::Int(1));
-        let next = || {
-            Document::of("saslContinue", Value::Int(1)).with("conversationId", conversation.clone())
-        };
+        let conversation = challenge.get("conversationId").cloned().unwrap_or(Bson::Int32(1));
+        let next = || doc! { "saslContinue": 1, "conversationId": conversation.clone() };
         let proof = exchange.proof(&self.password, &payload(&challenge)?)?;
         let mut reply = call(next(), proof.last)?;
-        let expected = format!("v={}", encoded(proof.of_server.as_ref()));
+        let expected = format!("v={}", BASE64_STANDARD.encode(proof.of_server.as_ref()));
         if payload(&reply)? != expected {
             return Err(Failure::Refused(
                 "expected a server that knows the password, found one that cannot prove it"
@@ -76,11 +76,11 @@ impl Login {
             ));
         }
         // Older servers end with an empty exchange.
-        if reply.value("done") != Some(&Value::Bool(true)) {
+        if !reply.get_bool("done").unwrap_or(false) {
             reply = call(next(), String::new())?;
         }
-        match reply.value("done") {
-            Some(Value::Bool(true)) => Ok(()),
+        match reply.get_bool("done") {
+            Ok(true) => Ok(()),
             _ => Err(unexpected("an exchange without end")),
         }
     }
@@ -91,12 +91,12 @@ fn nonce() -> Result<String, Failure> {
     let mut bytes = [0; 24];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Failure::Refused("the system has no random numbers".to_owned()))?;
-    Ok(encoded(&bytes))
+    Ok(BASE64_STANDARD.encode(bytes))
 }
 
 fn payload(reply: &Document) -> Result<String, Failure> {
-    match reply.value("payload") {
-        Some(Value::Binary(_, bytes)) => {
+    match reply.get("payload") {
+        Some(Bson::Binary(Binary { bytes, .. })) => {
             String::from_utf8(bytes.clone()).map_err(|_| unexpected("bytes that are no text"))
         }
         _ => Err(unexpected("no message")),
@@ -151,7 +151,7 @@ impl Exchange {
         let mixed = client.as_ref().iter().zip(signature.as_ref());
         let proof: Vec<u8> = mixed.map(|(one, other)| one ^ other).collect();
         Ok(Proof {
-            last: format!("{without_proof},p={}", encoded(&proof)),
+            last: format!("{without_proof},p={}", BASE64_STANDARD.encode(proof)),
             of_server: signed(signed(&salted, "Server Key").as_ref(), &all),
         })
     }
@@ -161,7 +161,7 @@ impl Exchange {
 fn challenged(text: &str) -> Option<(&str, Vec<u8>, NonZeroU32)> {
     let mut parts = text.split(',');
     let nonce = parts.next()?.strip_prefix("r=")?;
-    let salt = decoded(parts.next()?.strip_prefix("s=")?)?;
+    let salt = BASE64_STANDARD.decode(parts.next()?.strip_prefix("s=")?).ok()?;
     let iterations: u32 = parts.next()?.strip_prefix("i=")?.parse().ok()?;
     let iterations = Some(iterations).filter(|count| ITERATIONS.contains(count))?;
     Some((nonce, salt, NonZeroU32::new(iterations)?))
@@ -185,7 +185,7 @@ mod tests {
              p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
         );
         let expected = "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
-        assert_eq!(encoded(proof.of_server.as_ref()), expected);
+        assert_eq!(BASE64_STANDARD.encode(proof.of_server.as_ref()), expected);
     }
 
     #[test]

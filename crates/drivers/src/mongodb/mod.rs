@@ -1,9 +1,12 @@
-//! `MongoDB`, by a small client of our own: documents, messages, transactions.
+//! `MongoDB`, by a small client of our own: messages, logging in, transactions.
+//!
+//! The official client sends a commit again by itself if the first one fails, whatever its
+//! options say, and so hides the failures that a recording is about. Documents are its own.
 //!
 //! No real server was met yet: `tests.rs` has a stand-in that answers as the documents
 //! of `MongoDB` say.
 
-mod bson;
+mod document;
 mod driver;
 mod errors;
 mod login;

@@ -1,7 +1,8 @@
 //! `MongoDB`'s messages: a command is a document, and so is its reply.
 
-use super::bson::Document;
+use super::document;
 use crate::network::{Server, Stream};
+use bson::Document;
 use isolde_harness::Failure;
 use std::io::{self, BufReader, Read, Write};
 
@@ -29,7 +30,7 @@ impl Connection {
     pub(super) fn call(&mut self, command: &Document) -> io::Result<Document> {
         self.request = self.request.wrapping_add(1);
         let stream = self.reader.get_mut();
-        stream.write_all(&message(self.request, 0, command))?;
+        stream.write_all(&message(self.request, 0, command)?)?;
         stream.flush()?;
         let (answered, reply) = receive(&mut self.reader)?;
         if answered.responds_to == self.request {
@@ -48,16 +49,16 @@ pub(super) struct Numbers {
 }
 
 /// The bytes of a message.
-pub(super) fn message(request: u32, responds_to: u32, document: &Document) -> Vec<u8> {
+pub(super) fn message(request: u32, responds_to: u32, document: &Document) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     for number in [request, responds_to, OP_MSG, 0] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     bytes.push(0);
-    document.write(&mut bytes);
+    document.to_writer(&mut bytes).map_err(io::Error::other)?;
     let length = bytes.len() as u32;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
-    bytes
+    Ok(bytes)
 }
 
 /// The next message.
@@ -79,7 +80,7 @@ pub(super) fn receive(source: &mut impl Read) -> io::Result<(Numbers, Document)>
     if flags & HAS_CHECKSUM != 0 {
         bytes.truncate(length.saturating_sub(4));
     }
-    Ok((Numbers { request: word(4), responds_to: word(8) }, Document::read(&bytes)?))
+    Ok((Numbers { request: word(4), responds_to: word(8) }, document::read(&bytes)?))
 }
 
 fn invalid(what: &str) -> io::Error {

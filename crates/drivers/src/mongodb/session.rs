@@ -3,10 +3,12 @@
 //! A transaction begins with its first command, which carries `startTransaction`. One
 //! without commands is never heard of by the server.
 
-use super::bson::{Document, Value};
+use super::document::{array, as_number, number, stored};
 use super::errors::accepted;
 use super::protocol::Connection;
 use crate::sql::{Stage, Tables};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
 use isolde_harness::{Access, Answer, Failure, Request, Session};
 use std::hash::{BuildHasher, RandomState};
 
@@ -67,13 +69,15 @@ impl MongoSession {
     }
 
     /// The command as a part of the transaction.
-    fn transactional(&self, command: Document, database: &str) -> Document {
-        let id = Document::of("id", Value::Binary(4, self.id.clone()));
+    fn transactional(&self, mut command: Document, database: &str) -> Document {
+        let id = Binary { subtype: BinarySubtype::Uuid, bytes: self.id.clone() };
+        command.extend(doc! {
+            "$db": database,
+            "lsid": { "id": id },
+            "txnNumber": self.transaction,
+            "autocommit": false,
+        });
         command
-            .with("$db", Value::Text(database.to_owned()))
-            .with("lsid", Value::Document(id))
-            .with("txnNumber", Value::Long(self.transaction))
-            .with("autocommit", Value::Bool(false))
     }
 
     /// The reply to a command of the transaction, which begins it if it is the first.
@@ -84,10 +88,7 @@ impl MongoSession {
                 Setting::Local => "local",
                 Setting::Snapshot => "snapshot",
             };
-            let concern = Document::of("level", Value::Text(concern.to_owned()));
-            command = command
-                .with("startTransaction", Value::Bool(true))
-                .with("readConcern", Value::Document(concern));
+            command.extend(doc! { "startTransaction": true, "readConcern": { "level": concern } });
         }
         self.state = State::Open;
         let reply =
@@ -102,12 +103,11 @@ impl MongoSession {
         }
         self.state = State::Unsent;
         let concern = match self.setting {
-            Setting::Local => Value::Int(1),
-            Setting::Snapshot => Value::Text("majority".to_owned()),
+            Setting::Local => Bson::Int32(1),
+            Setting::Snapshot => Bson::from("majority"),
         };
-        let command = self
-            .transactional(Document::of(name, Value::Int(1)), "admin")
-            .with("writeConcern", Value::Document(Document::of("w", concern)));
+        let command = doc! { name: 1, "writeConcern": { "w": concern } };
+        let command = self.transactional(command, "admin");
         let reply = self
             .connection
             .call(&command)
@@ -116,19 +116,14 @@ impl MongoSession {
     }
 
     fn find(&mut self, collection: String, filter: Document) -> Result<Vec<Document>, Failure> {
-        let find = Document::of("find", Value::Text(collection))
-            .with("filter", Value::Document(filter))
-            .with("batchSize", Value::Int(BATCH_MAX));
-        let reply = self.call(find)?;
-        let cursor = reply.document("cursor").ok_or_else(|| unexpected(&reply))?;
-        if cursor.number("id") != Some(0) {
+        let reply =
+            self.call(doc! { "find": collection, "filter": filter, "batchSize": BATCH_MAX })?;
+        let cursor = reply.get_document("cursor").map_err(|_| unexpected(&reply))?;
+        if number(cursor, "id") != Some(0) {
             return Err(Failure::Refused(format!("expected at most {BATCH_MAX} rows, found more")));
         }
-        let rows = cursor.array("firstBatch").iter().map(|row| match row {
-            Value::Document(row) => Ok(row.clone()),
-            _ => Err(unexpected(&reply)),
-        });
-        rows.collect()
+        let row = |row: &Bson| row.as_document().cloned().ok_or_else(|| unexpected(&reply));
+        array(cursor, "firstBatch").iter().map(row).collect()
     }
 
     /// Updates one register or list.
@@ -139,12 +134,9 @@ impl MongoSession {
         change: Document,
         creation: Creation,
     ) -> Result<Document, Failure> {
-        let update = Document::of("q", Value::Document(filter))
-            .with("u", Value::Document(change))
-            .with("upsert", Value::Bool(creation == Creation::IfAbsent));
-        let command = Document::of("update", Value::Text(collection))
-            .with("updates", Value::Array(vec![Value::Document(update)]));
-        self.call(command)
+        let is_upsert = creation == Creation::IfAbsent;
+        let update = doc! { "q": filter, "u": change, "upsert": is_upsert };
+        self.call(doc! { "update": collection, "updates": [update] })
     }
 
     fn answer(&mut self, request: &Request) -> Result<Answer, Failure> {
@@ -153,7 +145,7 @@ impl MongoSession {
         Ok(match *request {
             Request::Read { key } => {
                 let rows = self.find(registers, of_key(key))?;
-                Answer::Value(rows.first().map(|row| value(row.value("value"))))
+                Answer::Value(rows.first().map(|row| value(row.get("value"))))
             }
             Request::Write { key, value } => {
                 let change = change("$set", "value", value);
@@ -162,7 +154,7 @@ impl MongoSession {
             }
             Request::ReadList { key } => {
                 let rows = self.find(lists, of_key(key))?;
-                let elements = rows.first().map_or(&[][..], |row| row.array("elements"));
+                let elements = rows.first().map_or(&[][..], |row| array(row, "elements"));
                 Answer::List(elements.iter().map(|element| value(Some(element))).collect())
             }
             Request::Append { key, value } => {
@@ -174,27 +166,23 @@ impl MongoSession {
             | Request::CompareAndSet { key, expected: None, value } => {
                 let change = change("$setOnInsert", "value", value);
                 let reply = self.update(registers, of_key(key), change, Creation::IfAbsent)?;
-                Answer::Applied(!reply.array("upserted").is_empty())
+                Answer::Applied(!array(&reply, "upserted").is_empty())
             }
             Request::Delete { key } => {
-                let delete =
-                    Document::of("q", Value::Document(of_key(key))).with("limit", Value::Int(1));
-                let command = Document::of("delete", Value::Text(registers))
-                    .with("deletes", Value::Array(vec![Value::Document(delete)]));
-                let reply = self.call(command)?;
-                Answer::Applied(reply.number("n") == Some(1))
+                let delete = doc! { "q": of_key(key), "limit": 1 };
+                let reply = self.call(doc! { "delete": registers, "deletes": [delete] })?;
+                Answer::Applied(number(&reply, "n") == Some(1))
             }
             Request::CompareAndSet { key, expected: Some(expected), value } => {
-                let filter = of_key(key).with("value", Value::number(expected));
+                let filter = doc! { "_id": stored(key), "value": stored(expected) };
                 let change = change("$set", "value", value);
                 let reply = self.update(registers, filter, change, Creation::Never)?;
-                Answer::Applied(reply.number("n") == Some(1))
+                Answer::Applied(number(&reply, "n") == Some(1))
             }
             Request::Range { low, high } => {
-                let bounds =
-                    Document::of("$gte", Value::number(low)).with("$lte", Value::number(high));
-                let rows = self.find(registers, Document::of("_id", Value::Document(bounds)))?;
-                let row = |row: &Document| (value(row.value("_id")), value(row.value("value")));
+                let bounds = doc! { "$gte": stored(low), "$lte": stored(high) };
+                let rows = self.find(registers, doc! { "_id": bounds })?;
+                let row = |row: &Document| (value(row.get("_id")), value(row.get("value")));
                 Answer::Rows(rows.iter().map(row).collect())
             }
             ref other => return Err(Failure::unsupported(other)),
@@ -210,16 +198,16 @@ enum Creation {
 }
 
 fn of_key(key: u64) -> Document {
-    Document::of("_id", Value::number(key))
+    doc! { "_id": stored(key) }
 }
 
 fn change(operator: &str, field: &str, value: u64) -> Document {
-    Document::of(operator, Value::Document(Document::of(field, Value::number(value))))
+    doc! { operator: { field: stored(value) } }
 }
 
 /// The number that a field is. What is none shows as one that nobody wrote.
-fn value(field: Option<&Value>) -> u64 {
-    let number = field.and_then(Value::as_number).and_then(|number| u64::try_from(number).ok());
+fn value(field: Option<&Bson>) -> u64 {
+    let number = field.and_then(as_number).and_then(|number| u64::try_from(number).ok());
     number.unwrap_or(u64::MAX >> 1)
 }
 

@@ -11,9 +11,10 @@
 
 use super::driver::Server;
 use super::errors::described;
-use crate::base64::decoded;
 use crate::http::Connection;
 use crate::network;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use isolde_harness::{Evidence, Failure, Installed};
 use mysql::prelude::Queryable;
 use serde_json::Value;
@@ -126,7 +127,7 @@ fn versions(key: u64, answer: &Value) -> Option<BTreeMap<u64, Installed>> {
                         .get("value")?
                         .as_str()?,
                 };
-                Some(second_column(&decoded(content)?)?)
+                Some(second_column(&BASE64_STANDARD.decode(content).ok()?)?)
             }
             1 => None,
             // A lock that was released, or a transaction that was rolled back.

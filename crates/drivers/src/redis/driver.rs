@@ -10,7 +10,7 @@
 //! Replicas get everything in the same order, but later: who reads there sees the past.
 
 use super::errors::{lost, unexpected};
-use super::protocol::{Connection, Reply};
+use super::protocol::Connection;
 use super::{script::ScriptSession, watch::WatchSession};
 use crate::network::{self, Encryption, Server};
 use crate::{Stop, Target, managed};
@@ -18,6 +18,7 @@ use isolde_harness::{
     Access, Address, Claim, Database, Endpoint, FIRST, Failure, Needs, RequestKind, Session,
     SnapshotPoint, Style, prefixes_of,
 };
+use redis::Value;
 use std::net::SocketAddr;
 
 /// How Redis is reached.
@@ -48,11 +49,7 @@ pub(crate) fn follows(host: &str, port: u16) -> Result<(), Failure> {
     let mut connection = Connection::open(&Server::plain(host, port))?;
     let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
     match &role {
-        Reply::Several(Some(parts))
-            if parts.contains(&Reply::Text(Some(b"connected".to_vec()))) =>
-        {
-            Ok(())
-        }
+        Value::Array(parts) if parts.contains(&Value::BulkString(b"connected".to_vec())) => Ok(()),
         _ => Err(Failure::Lost("the replica has not found its primary".to_owned())),
     }
 }
@@ -117,8 +114,8 @@ impl Redis {
             let mut connection = self.connection(place)?;
             let role = connection.call(&["ROLE"]).map_err(|error| lost(&error))?;
             let is_primary = match &role {
-                Reply::Several(Some(parts)) => {
-                    parts.first() == Some(&Reply::Text(Some(b"master".to_vec())))
+                Value::Array(parts) => {
+                    parts.first() == Some(&Value::BulkString(b"master".to_vec()))
                 }
                 other => return Err(unexpected(other)),
             };
@@ -142,9 +139,11 @@ impl Redis {
         let mut connection = Connection::open(server)?;
         let mut command = |parts: &[&str]| -> Result<(), Failure> {
             match connection.call(parts).map_err(|error| lost(&error))? {
-                Reply::Error(message) => {
+                Value::ServerError(error) => {
                     // The message of a refused login does not repeat it.
-                    Err(Failure::Refused(format!("Redis at {} answered: {message}", server.name())))
+                    let (code, details) = (error.code(), error.details().unwrap_or_default());
+                    let name = server.name();
+                    Err(Failure::Refused(format!("Redis at {name} answered: {code} {details}")))
                 }
                 _ => Ok(()),
             }
@@ -178,7 +177,7 @@ impl Redis {
 
 fn version(connection: &mut Connection) -> Result<String, Failure> {
     match connection.call(&["INFO", "server"]).map_err(|error| lost(&error))? {
-        Reply::Text(Some(text)) => {
+        Value::BulkString(text) => {
             let text = String::from_utf8_lossy(&text);
             let line = text.lines().find_map(|line| line.strip_prefix("redis_version:"));
             Ok(line.unwrap_or("of unknown version").trim().to_owned())
@@ -196,12 +195,12 @@ fn keys(connection: &mut Connection, prefix: &str) -> Result<Vec<Vec<u8>>, Failu
     loop {
         let command = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"];
         let reply = connection.call(&command).map_err(|error| lost(&error))?;
-        let Reply::Several(Some(parts)) = &reply else { return Err(unexpected(&reply)) };
-        let [Reply::Text(Some(next)), Reply::Several(Some(names))] = &parts[..] else {
+        let Value::Array(parts) = &reply else { return Err(unexpected(&reply)) };
+        let [Value::BulkString(next), Value::Array(names)] = &parts[..] else {
             return Err(unexpected(&reply));
         };
         for name in names {
-            let Reply::Text(Some(name)) = name else { return Err(unexpected(&reply)) };
+            let Value::BulkString(name) = name else { return Err(unexpected(&reply)) };
             found.push(name.clone());
         }
         cursor = String::from_utf8_lossy(next).into_owned();
@@ -245,8 +244,8 @@ impl Database for Redis {
         let owner = Self::owner(&needs.prefix);
         let taken = connection.call(&["SETNX", &owner, "isolde"]).map_err(|error| lost(&error))?;
         match taken {
-            Reply::Number(1) => {}
-            Reply::Number(_) => {
+            Value::Int(1) => {}
+            Value::Int(_) => {
                 return Err(Failure::Refused(format!("keys {}* exist already", needs.prefix)));
             }
             other => return Err(unexpected(&other)),
@@ -305,7 +304,7 @@ impl Redis {
             let mut command = vec![b"DEL".to_vec()];
             command.extend_from_slice(names);
             match connection.call(&command).map_err(|error| lost(&error))? {
-                Reply::Number(_) => {}
+                Value::Int(_) => {}
                 other => return Err(unexpected(&other)),
             }
         }
@@ -329,10 +328,16 @@ pub(super) fn list(prefix: &str, key: u64) -> String {
     format!("{prefix}l{key}")
 }
 
-/// The value that a text is. What is no number shows as one that nobody wrote.
-pub(super) fn value(text: &[u8]) -> u64 {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.unwrap_or(u64::MAX >> 1)
+/// The value of a key, if it has one. What is no number shows as one that nobody wrote.
+pub(super) fn value(reply: &Value) -> Result<Option<u64>, Failure> {
+    match reply {
+        Value::Nil => Ok(None),
+        Value::BulkString(text) => {
+            let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+            Ok(Some(number.unwrap_or(u64::MAX >> 1)))
+        }
+        other => Err(unexpected(other)),
+    }
 }
 
 /// The widest range, in keys: every one of them is named.

@@ -4,6 +4,7 @@
 //! connection that breaks while one of these is out leaves its outcome unknown.
 
 use isolde_harness::Failure;
+use redis::{ServerError, Value};
 use std::io;
 
 /// A connection that broke before anything was asked to happen.
@@ -17,21 +18,23 @@ pub(super) fn unknown(error: &io::Error) -> Failure {
 }
 
 /// An error that the server replied with: nothing of the command happened.
-pub(super) fn replied(message: &str) -> Failure {
-    let code = message.split(' ').next().unwrap_or_default();
-    match code {
+pub(super) fn replied(error: &ServerError) -> Failure {
+    match error.code() {
         // A server that is starting, busy with a script, out of memory or without its
         // primary may be better later.
         "LOADING" | "BUSY" | "OOM" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "EXECABORT"
-        | "NOREPLICAS" => Failure::Aborted(code.to_owned()),
-        _ => Failure::Refused(format!("Redis answered: {message}")),
+        | "NOREPLICAS" => Failure::Aborted(error.code().to_owned()),
+        code => {
+            let details = error.details().unwrap_or_default();
+            Failure::Refused(format!("Redis answered: {code} {details}"))
+        }
     }
 }
 
 /// A reply that no command of ours has.
-pub(super) fn unexpected(reply: &super::protocol::Reply) -> Failure {
+pub(super) fn unexpected(reply: &Value) -> Failure {
     match reply {
-        super::protocol::Reply::Error(message) => replied(message),
+        Value::ServerError(message) => replied(message),
         other => Failure::Refused(format!("expected another reply of Redis, found {other:?}")),
     }
 }

@@ -5,9 +5,10 @@
 
 use super::driver::{list, range, register, value};
 use super::errors::{unexpected, unknown};
-use super::protocol::{Connection, Reply};
+use super::protocol::Connection;
 use super::watch::elements;
 use isolde_harness::{Access, Answer, Failure, Request, Session};
+use redis::Value;
 
 /// Arguments: for each request a letter, its keys and values. Reading a key that is not
 /// there gives `false`, which is nothing in the reply.
@@ -85,32 +86,25 @@ impl ScriptSession {
     }
 }
 
-fn answer(request: &Request, reply: &Reply) -> Result<Answer, Failure> {
+fn answer(request: &Request, reply: &Value) -> Result<Answer, Failure> {
     Ok(match (request, reply) {
-        (Request::Read { .. }, Reply::Text(text)) => Answer::Value(text.as_deref().map(value)),
-        (Request::Write { .. } | Request::Append { .. }, Reply::Number(_)) => Answer::Done,
-        (Request::ReadList { .. }, Reply::Several(Some(texts))) => Answer::List(elements(texts)?),
+        (Request::Read { .. }, found) => Answer::Value(value(found)?),
+        (Request::Write { .. } | Request::Append { .. }, Value::Int(_)) => Answer::Done,
+        (Request::ReadList { .. }, Value::Array(texts)) => Answer::List(elements(texts)?),
         (
             Request::Insert { .. } | Request::Delete { .. } | Request::CompareAndSet { .. },
-            Reply::Number(count),
+            Value::Int(count),
         ) => Answer::Applied(*count > 0),
-        (Request::Insert { .. } | Request::CompareAndSet { .. }, Reply::Several(Some(found))) => {
+        (Request::Insert { .. } | Request::CompareAndSet { .. }, Value::Array(found)) => {
             match &found[..] {
-                [Reply::Text(text)] => Answer::Found(text.as_deref().map(value)),
+                [found] => Answer::Found(value(found)?),
                 _ => return Err(unexpected(reply)),
             }
         }
-        (
-            Request::Range { low, .. } | Request::UpdateRange { low, .. },
-            Reply::Several(Some(texts)),
-        ) => {
+        (Request::Range { low, .. } | Request::UpdateRange { low, .. }, Value::Array(texts)) => {
             let mut rows = Vec::new();
             for (key, text) in (*low..).zip(texts) {
-                match text {
-                    Reply::Text(Some(text)) => rows.push((key, value(text))),
-                    Reply::Text(None) => {}
-                    other => return Err(unexpected(other)),
-                }
+                rows.extend(value(text)?.map(|value| (key, value)));
             }
             Answer::Rows(rows)
         }
@@ -144,7 +138,7 @@ impl Session for ScriptSession {
             self.arguments(request, &mut parts)?;
         }
         let reply = self.connection.call(&parts).map_err(|error| unknown(&error))?;
-        let Reply::Several(Some(replies)) = &reply else { return Err(unexpected(&reply)) };
+        let Value::Array(replies) = &reply else { return Err(unexpected(&reply)) };
         requests.iter().zip(replies).map(|(request, reply)| answer(request, reply)).collect()
     }
 }

@@ -7,8 +7,9 @@
 
 use super::driver::{list, range, register, value};
 use super::errors::{lost, replied, unexpected, unknown};
-use super::protocol::{Connection, Reply};
+use super::protocol::Connection;
 use isolde_harness::{Access, Answer, Failure, Request, Session};
+use redis::Value;
 use std::collections::HashMap;
 
 pub(super) struct WatchSession {
@@ -43,7 +44,7 @@ impl WatchSession {
     }
 
     /// Watches names and executes a command that reads them.
-    fn watched(&mut self, names: &[String], command: &[&str]) -> Result<Reply, Failure> {
+    fn watched(&mut self, names: &[String], command: &[&str]) -> Result<Value, Failure> {
         self.is_watching = true;
         let mut watch = vec!["WATCH"];
         watch.extend(names.iter().map(String::as_str));
@@ -58,7 +59,9 @@ impl WatchSession {
         let watching = self.connection.reply().map_err(|error| lost(&error))?;
         let reply = self.connection.reply().map_err(|error| lost(&error))?;
         match (watching, reply) {
-            (Reply::Error(message), _) | (_, Reply::Error(message)) => Err(replied(&message)),
+            (Value::ServerError(message), _) | (_, Value::ServerError(message)) => {
+                Err(replied(&message))
+            }
             (_, reply) => Ok(reply),
         }
     }
@@ -72,10 +75,9 @@ impl WatchSession {
             let names: Vec<String> =
                 others.iter().map(|&key| register(&self.prefix, key)).collect();
             let reply = self.watched(&names, &["MGET"])?;
-            let Reply::Several(Some(texts)) = &reply else { return Err(unexpected(&reply)) };
+            let Value::Array(texts) = &reply else { return Err(unexpected(&reply)) };
             for (key, text) in others.into_iter().zip(texts) {
-                let Reply::Text(text) = text else { return Err(unexpected(text)) };
-                stored.insert(key, text.as_deref().map(value));
+                stored.insert(key, value(text)?);
             }
         }
         let found = |key: &u64| {
@@ -124,7 +126,7 @@ impl WatchSession {
             Request::ReadList { key } => {
                 let names = [list(&self.prefix, key)];
                 let reply = self.watched(&names, &["LRANGE"])?;
-                let Reply::Several(Some(texts)) = &reply else { return Err(unexpected(&reply)) };
+                let Value::Array(texts) = &reply else { return Err(unexpected(&reply)) };
                 let mut elements = elements(texts)?;
                 elements.extend(self.appended.get(&key).into_iter().flatten());
                 Answer::List(elements)
@@ -170,7 +172,7 @@ impl WatchSession {
         // Replies to `MULTI` and to the commands, which are only queued.
         let mut refusal = None;
         for _ in 0..=self.commands.len() {
-            if let Reply::Error(message) =
+            if let Value::ServerError(message) =
                 self.connection.reply().map_err(|error| unknown(&error))?
             {
                 refusal.get_or_insert(message);
@@ -178,14 +180,12 @@ impl WatchSession {
         }
         match (self.connection.reply().map_err(|error| unknown(&error))?, refusal) {
             // A transaction with a command that was not queued is discarded.
-            (Reply::Error(_), Some(message)) | (Reply::Error(message), None) => {
+            (Value::ServerError(_), Some(message)) | (Value::ServerError(message), None) => {
                 Err(replied(&message))
             }
-            (Reply::Several(None) | Reply::Text(None), _) => {
-                Err(Failure::Aborted("EXEC nil".to_owned()))
-            }
-            (Reply::Several(Some(replies)), None) => {
-                let failed = replies.iter().find(|reply| matches!(reply, Reply::Error(_)));
+            (Value::Nil, _) => Err(Failure::Aborted("EXEC nil".to_owned())),
+            (Value::Array(replies), None) => {
+                let failed = replies.iter().find(|reply| matches!(reply, Value::ServerError(_)));
                 // The others have happened: no transaction of ours lets one fail.
                 failed.map_or(Ok(()), |reply| {
                     Err(Failure::Refused(format!("a part of a transaction failed: {reply:?}")))
@@ -197,11 +197,8 @@ impl WatchSession {
 }
 
 /// The elements of a list.
-pub(super) fn elements(texts: &[Reply]) -> Result<Vec<u64>, Failure> {
-    let element = |text: &Reply| match text {
-        Reply::Text(Some(text)) => Ok(value(text)),
-        other => Err(unexpected(other)),
-    };
+pub(super) fn elements(texts: &[Value]) -> Result<Vec<u64>, Failure> {
+    let element = |text: &Value| value(text)?.ok_or_else(|| unexpected(text));
     texts.iter().map(element).collect()
 }
 
@@ -231,7 +228,7 @@ impl Session for WatchSession {
         self.clear();
         if was_watching {
             match self.connection.call(&["UNWATCH"]).map_err(|error| lost(&error))? {
-                Reply::Error(message) => return Err(replied(&message)),
+                Value::ServerError(message) => return Err(replied(&message)),
                 _ => return Ok(()),
             }
         }

@@ -89,6 +89,7 @@ impl RowPlanner {
             Rows::Balances(application) => {
                 self.balances.plan(application, &self.choice, random, requests);
             }
+            Rows::FewValues { values } => self.few_values(values, random, requests),
             Rows::CompareAndSet => {
                 let key = self.key(random);
                 let expected = self.seen.get(&key).copied();
@@ -99,6 +100,26 @@ impl RowPlanner {
                     _ => Request::Read { key },
                 });
             }
+        }
+    }
+
+    /// Each key is read or written once, so that a read is of what others wrote.
+    fn few_values(&self, values: u8, random: &mut Random, requests: &mut Vec<Request>) {
+        let operations = self.operations.min(self.choice.keys()) as usize;
+        while requests.len() < operations {
+            let key = self.key(random);
+            let is_of_key = |request: &Request| match *request {
+                Request::Read { key: used } | Request::Write { key: used, .. } => used == key,
+                _ => false,
+            };
+            if requests.iter().any(is_of_key) {
+                continue;
+            }
+            requests.push(if random.chance(self.read_share) {
+                Request::Read { key }
+            } else {
+                Request::Write { key, value: 1 + u64::from(random.below(u32::from(values))) }
+            });
         }
     }
 

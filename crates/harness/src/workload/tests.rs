@@ -95,6 +95,23 @@ fn every_write_of_a_mini_transaction_comes_after_a_read_of_its_key() {
 }
 
 #[test]
+fn few_values_are_written_to_keys_that_are_used_once() {
+    let preset = crate::preset::preset("few-values").expect("a preset");
+    for requests in plans(&workload(preset.parameters), 0, Access::ReadWrite) {
+        let key = |request: &Request| match *request {
+            Request::Read { key } => key,
+            Request::Write { key, value } => {
+                assert!((1..=3).contains(&value), "{value}");
+                key
+            }
+            ref other => panic!("{other:?}"),
+        };
+        let keys: HashSet<u64> = requests.iter().map(key).collect();
+        assert_eq!((keys.len(), requests.len()), (8, 8), "{requests:?}");
+    }
+}
+
+#[test]
 fn keys_rotate() {
     let parameters = Parameters { keys: 10, ..PRESETS[0].parameters };
     let workload = Workload::new(parameters, Some(3)).expect("a workload");

@@ -7,25 +7,11 @@ mod awdit;
 mod binary;
 mod client_logs;
 mod cobra;
-mod cobra_writer;
-mod dbcop_bincode;
-mod dbcop_events;
-mod dbcop_hist;
-mod dbcop_json;
+mod dbcop;
 mod edn;
-mod edn_token;
 mod form;
 mod isopredict;
 mod jepsen;
-mod jepsen_edn;
-mod jepsen_json;
-mod jepsen_meaning;
-mod jepsen_notation;
-#[cfg(test)]
-mod jepsen_tests;
-mod jepsen_txt;
-mod jepsen_value;
-mod jepsen_write;
 mod json_stream;
 mod likeliest;
 mod names;
@@ -33,8 +19,6 @@ mod notation;
 mod number_list;
 mod open;
 mod plume;
-mod plume_lines;
-mod plume_writer;
 mod records;
 mod registers;
 mod run_log;
@@ -44,9 +28,6 @@ mod trace;
 mod vbox;
 mod veristrong_list;
 mod viper;
-mod viper_edn;
-mod viper_json;
-mod viper_writer;
 
 pub(crate) use notation::members_of;
 pub use open::{OpenError, open};
@@ -209,21 +190,21 @@ pub static FORMATS: &[Format] = &[
     trace::FORMAT,
     plume::FORMAT,
     awdit::FORMAT,
-    dbcop_hist::FORMAT,
-    dbcop_json::FORMAT,
+    dbcop::hist::FORMAT,
+    dbcop::json::FORMAT,
     timekiller::FORMAT,
     isopredict::FORMAT,
     veristrong_list::FORMAT,
-    viper_json::FORMAT,
-    viper_edn::FORMAT,
+    viper::json::FORMAT,
+    viper::edn::FORMAT,
     cobra::FORMAT,
     vbox::FORMAT,
-    dbcop_bincode::FORMAT,
-    jepsen_edn::PORCUPINE_KV,
-    jepsen_edn::FORMAT,
-    jepsen_json::FORMAT,
-    jepsen_txt::PORCUPINE_ETCD,
-    jepsen_txt::FORMAT,
+    dbcop::bincode::FORMAT,
+    jepsen::edn::PORCUPINE_KV,
+    jepsen::edn::FORMAT,
+    jepsen::json::FORMAT,
+    jepsen::txt::PORCUPINE_ETCD,
+    jepsen::txt::FORMAT,
     // The widest: whatever begins like a line of it.
     text::FORMAT,
 ];

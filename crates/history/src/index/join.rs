@@ -1,6 +1,6 @@
 //! Joining reads to writes.
 
-use super::joined::{Found, Joined};
+use super::join_result::{Found, Joined};
 use super::lists::external_part;
 use super::own::OwnWrites;
 use super::unique::UniqueWrites;

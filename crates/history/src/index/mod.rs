@@ -9,9 +9,9 @@
 //! are anomalies by themselves, and [`Index::several`], where repeated values leave
 //! more than one candidate.
 
-mod given;
+mod database_order;
 mod join;
-mod joined;
+mod join_result;
 mod lists;
 mod marks;
 mod own;
@@ -271,7 +271,7 @@ impl Index {
         };
         let has_repeated_elements = lists.has_repeated || joined.several.iter().any(is_list);
         let (mut steps, mut conflicts) = (lists.steps, lists.conflicts);
-        given::orders(history, &writes, &counted, &mut steps, &mut conflicts);
+        database_order::orders(history, &writes, &counted, &mut steps, &mut conflicts);
         conflicts.sort_unstable();
         conflicts.dedup();
         joined.misreads.extend(lists.misreads);

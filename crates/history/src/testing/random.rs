@@ -8,6 +8,8 @@ use crate::history::{
 use crate::predicate::{Aggregate, Condition, Function, Predicate, PredicateRow};
 use crate::snapshot::Snapshot;
 use crate::value::{Datum, Value};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Texts that a careless writer would write as something else.
 const TEXTS: [&str; 27] = [
@@ -42,10 +44,8 @@ const TEXTS: [&str; 27] = [
 
 /// A history made of `seed` alone.
 pub(crate) fn random_history(seed: u64) -> History {
-    let mut random = Random {
-        state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-        builder: HistoryBuilder::new(),
-    };
+    let mut random =
+        Random { numbers: Xoshiro256PlusPlus::seed_from_u64(seed), builder: HistoryBuilder::new() };
     random.declarations();
     let mut txns = Vec::new();
     for _ in 0..random.below(6) {
@@ -69,17 +69,13 @@ pub(crate) fn random_history(seed: u64) -> History {
 }
 
 struct Random {
-    state: u64,
+    numbers: Xoshiro256PlusPlus,
     builder: HistoryBuilder,
 }
 
 impl Random {
-    /// A number below `limit`, by xorshift.
     fn below(&mut self, limit: u64) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state >> 20) % limit
+        self.numbers.random_range(0..limit)
     }
 
     fn text(&mut self) -> &'static str {
@@ -146,7 +142,7 @@ impl Random {
                 key,
                 values,
                 numbers,
-                complete: self.state & 1 == 0,
+                complete: self.numbers.random(),
             });
         }
     }

@@ -78,7 +78,7 @@ impl Reader {
         let resume = if frame.0.is_empty() { "" } else { frame.text()? };
         let token = (!token.is_empty()).then_some(token);
         let resume = (!resume.is_empty()).then_some(resume);
-        sink.hello(Hello { client: Some(client), token, resume })?;
+        sink.hello(Hello { client: Some(client), token, resume, is_merged: false })?;
         self.clients.push(sink.client(client)?);
         self.unit = Some(*unit);
         Ok(())

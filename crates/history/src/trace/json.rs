@@ -30,6 +30,7 @@ struct Line<'a> {
     resume: Option<Cow<'a, str>>,
     #[serde(borrow)]
     unit: Option<Cow<'a, str>>,
+    merged: Option<bool>,
     #[serde(borrow)]
     values: Option<Cow<'a, str>>,
     running: Option<u64>,
@@ -52,6 +53,7 @@ struct Line<'a> {
     rows: Option<Rows<'a>>,
     heartbeat: Option<i64>,
     bye: Option<bool>,
+    broken: Option<bool>,
 }
 
 /// When it was asked for, and when the answer came, if it did.
@@ -112,7 +114,7 @@ impl Reader {
         let Some(unit) = self.unit else { return self.hello(&line, bytes, sink) };
         let unexpected = || format!("expected a message of a trace, found {}", excerpt(bytes));
         let of_head = [&line.isolde, &line.token, &line.resume, &line.unit, &line.values];
-        if of_head.into_iter().any(Option::is_some) {
+        if of_head.into_iter().any(Option::is_some) || line.merged.is_some() {
             return Err("expected one head, in the first line, found another".into());
         }
         let named = match &line.client {
@@ -138,11 +140,12 @@ impl Reader {
         if let Some(told) = line.beside(named.or(self.client), unit, sink) {
             return told;
         }
-        match (line.heartbeat, line.bye) {
-            (Some(time), None) => sink.heartbeat(named, unit.time(time)?),
-            (None, Some(true)) => sink.bye(named),
+        match (line.heartbeat, line.bye, line.broken, named) {
+            (Some(time), None, None, _) => sink.heartbeat(named, unit.time(time)?),
+            (None, Some(true), None, _) => sink.bye(named),
+            (None, None, Some(true), Some(client)) => sink.broken(client),
             // A client may be announced before it does anything.
-            (None, None) if named.is_some() => Ok(()),
+            (None, None, None, Some(_)) => Ok(()),
             _ => Err(unexpected()),
         }
     }
@@ -162,7 +165,8 @@ impl Reader {
         })?;
         let client = line.client.as_ref().map(|name| name.0.as_ref());
         let (token, resume) = (line.token.as_deref(), line.resume.as_deref());
-        sink.hello(Hello { client, token, resume })?;
+        let is_merged = line.merged == Some(true);
+        sink.hello(Hello { client, token, resume, is_merged })?;
         match line.values.as_deref() {
             None => {}
             Some("versions") => sink.values_are_versions(),

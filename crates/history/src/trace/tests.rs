@@ -49,6 +49,11 @@ impl Sink for Notes {
         self.said.push(format!("bye {client:?}"));
         Ok(())
     }
+
+    fn broken(&mut self, client: u32) -> Result<(), String> {
+        self.said.push(format!("broken {client}"));
+        Ok(())
+    }
 }
 
 const LINES: &str = r#"{"isolde":"trace 1","client":"a","token":"t","unit":"us"}
@@ -91,6 +96,17 @@ fn lines_say_the_same_whole_and_byte_by_byte() {
     }
 }
 
+#[test]
+fn a_saved_file_says_whose_rest_is_missing() {
+    let mut lines = write::merged_head().into_bytes();
+    write::bye(&mut lines, "a #1");
+    write::broken(&mut lines, "b #2");
+    write::bye_of_all(&mut lines);
+    let mut notes = Notes::default();
+    Decoder::new().take(&lines, &mut notes).expect("a good trace");
+    assert_eq!(notes.said, ["hello None None", "bye Some(0)", "broken 1", "bye None"]);
+}
+
 fn error_of(bytes: &[u8]) -> String {
     let mut decoder = Decoder::new();
     decoder.take(bytes, &mut Notes::default()).expect_err("a damaged trace")
@@ -114,6 +130,8 @@ fn wrong_lines_are_refused_with_their_place() {
             "line 2: expected one event, found several in one line",
         ),
         ("{\"bye\":false}\n", "line 2: expected a message of a trace, found `{\"bye\":false}`"),
+        ("{\"broken\":true}\n", "line 2: expected a message of a trace, found `{\"broken\":true}`"),
+        ("{\"merged\":true}\n", "line 2: expected one head, in the first line, found another"),
         (HEAD, "line 2: expected one head, in the first line, found another"),
     ] {
         assert_eq!(error_of(format!("{HEAD}{line}").as_bytes()), message);

@@ -9,6 +9,11 @@ pub fn head() -> String {
     format!("{{\"isolde\":\"trace {VERSION}\"}}\n")
 }
 
+/// The head of a file that merges the streams of several connections.
+pub fn merged_head() -> String {
+    format!("{{\"isolde\":\"trace {VERSION}\",\"merged\":true}}\n")
+}
+
 /// The head of a file whose values are versions, named by the numbers of their writers.
 pub fn head_of_versions() -> String {
     format!("{{\"isolde\":\"trace {VERSION}\",\"values\":\"versions\"}}\n")
@@ -113,6 +118,18 @@ pub fn bye(out: &mut Vec<u8>, client: &str) {
     out.extend_from_slice(b"{\"client\":");
     text(out, client);
     out.extend_from_slice(b",\"bye\":true}\n");
+}
+
+/// The end of a client of which more is missing, as a line.
+pub fn broken(out: &mut Vec<u8>, client: &str) {
+    out.extend_from_slice(b"{\"client\":");
+    text(out, client);
+    out.extend_from_slice(b",\"broken\":true}\n");
+}
+
+/// The end of all clients, as a line.
+pub fn bye_of_all(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"bye\":true}\n");
 }
 
 fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {

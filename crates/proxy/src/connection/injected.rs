@@ -147,13 +147,9 @@ impl Connection {
     /// Takes out questions that the server has left out, with everything up to the next `Sync`.
     pub(super) fn give_up_until_sync(&mut self) {
         let is_end = |pending: &Pending| matches!(pending, Pending::Sync(_));
-        let left = match self.pending.iter().position(is_end) {
-            Some(place) => self.pending.split_off(place),
-            None => {
-                self.is_skipping = true;
-                VecDeque::new()
-            }
-        };
+        let end = self.pending.iter().position(is_end);
+        self.is_skipping |= end.is_none();
+        let left = end.map_or_else(VecDeque::new, |place| self.pending.split_off(place));
         for pending in std::mem::replace(&mut self.pending, left).into_iter().rev() {
             match pending {
                 // A batch that failed says nothing about the names in it.

@@ -45,6 +45,7 @@ enum Phase {
 }
 
 /// One connection.
+#[expect(clippy::struct_excessive_bools, reason = "none of them follows from others")]
 pub(crate) struct Connection {
     recording: Arc<Recording>,
     tracker: Tracker,

@@ -43,9 +43,12 @@ impl Token {
     }
 }
 
+/// Where comments begin and end.
+pub(crate) type Comments = Vec<(usize, usize)>;
+
 /// The tokens of a text, and its comments' places. `None` if a quote or a comment has no end:
 /// the server will refuse that, whatever it is.
-pub(crate) fn tokens(sql: &str) -> Option<(Vec<Token>, Vec<(usize, usize)>)> {
+pub(crate) fn tokens(sql: &str) -> Option<(Vec<Token>, Comments)> {
     let mut lexer = Lexer { bytes: sql.as_bytes(), at: 0, comments: Vec::new() };
     let mut tokens = Vec::with_capacity(sql.len() / 4);
     while lexer.skip_blanks()? {

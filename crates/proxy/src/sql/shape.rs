@@ -49,6 +49,7 @@ pub(crate) struct TableRef {
 }
 
 /// What a statement does.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of the text")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) verb: Verb,

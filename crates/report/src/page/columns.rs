@@ -1,12 +1,12 @@
 //! The history inside a page: columns that a browser reads at once and draws from in parts.
 //!
 //! A hundred thousand transactions must be there within two seconds and fit into a mail, so
-//! everything is a flat array or one long string, and numbers are [`packed`](super::packed).
+//! everything is a flat array or one long string, and numbers are [`packed`](super::packed_columns).
 //! Every value that is no number is the text that is shown.
 //! Of very large histories, the transactions around those that are involved are kept.
 
 use super::layers::layers;
-use super::packed::{EXACT_MAX, Packed, signed};
+use super::packed_columns::{EXACT_MAX, Packed, signed};
 use isolde_history::{
     ALWAYS, Datum, History, Index, KeyId, NEVER, OpId, OpKind, Outcome, PositionUnit, Time, TxnId,
     Value,

@@ -8,7 +8,7 @@ mod columns;
 pub(crate) mod digest;
 mod lattice_picture;
 mod layers;
-mod packed;
+mod packed_columns;
 mod plots;
 
 use crate::argument;

@@ -2,6 +2,7 @@
 //! they do without.
 
 use crate::files::{TextFile, assert_none, ending_in};
+use std::collections::BTreeSet;
 
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -66,6 +67,18 @@ fn every_file_says_first_what_it_is_for() {
     let broken: Vec<String> =
         sources().into_iter().filter(|file| !says(file)).map(|file| file.path).collect();
     assert_none("the first line is a `//!` sentence", &broken);
+}
+
+#[test]
+fn a_folder_of_modules_begins_with_its_mod_file() {
+    let sources = sources();
+    let folders: BTreeSet<&str> =
+        sources.iter().filter_map(|file| Some(file.path.rsplit_once('/')?.0)).collect();
+    let broken: Vec<String> = (sources.iter())
+        .filter(|file| file.path.strip_suffix(".rs").is_some_and(|path| folders.contains(path)))
+        .map(|file| file.path.clone())
+        .collect();
+    assert_none("what is in a folder is declared by its `mod.rs`, not beside the folder", &broken);
 }
 
 #[test]

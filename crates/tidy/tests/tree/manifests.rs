@@ -1,11 +1,11 @@
 //! Which crate may use which, and what every crate declares.
 //!
-//! Manifests are read by a parser that knows as much TOML as they use: sections,
-//! and one `key = value` a line.
+//! Manifests are read as they are written: what Cargo makes of them no longer has the lints,
+//! nor what is inherited from the workspace.
 
 use crate::files::{assert_none, at, content, ending_in};
-use std::collections::BTreeMap;
 use std::fs;
+use toml::{Table, Value};
 
 /// A crate of ours and those of ours it may use.
 struct Allowed {
@@ -93,72 +93,57 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Keys of every section, with their values.
+/// A manifest.
 struct Manifest {
     path: String,
-    sections: BTreeMap<String, BTreeMap<String, String>>,
+    table: Table,
 }
 
 impl Manifest {
-    fn parse(path: &str, text: &str) -> Manifest {
-        let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        let mut current = String::new();
-        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-            if let Some(rest) = line.strip_prefix('[')
-                && let Some((name, _)) = rest.trim_start_matches('[').split_once(']')
-                // An array that spans lines may have a line that begins with `[`.
-                && !name.contains(['"', ','])
-            {
-                name.clone_into(&mut current);
-                sections.entry(current.clone()).or_default();
-            } else if let Some((key, value)) = line.split_once('=') {
-                let section = sections.entry(current.clone()).or_default();
-                section.insert(key.trim().to_owned(), value.trim().to_owned());
-            }
-        }
-        Manifest { path: path.to_owned(), sections }
-    }
-
     fn package(&self) -> &str {
-        let name = self.sections.get("package").and_then(|package| package.get("name"));
-        name.map_or("", |name| name.trim_matches('"'))
+        let name = self.table.get("package").and_then(|package| package.get("name"));
+        name.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Our crates among those of this section that take their version from the workspace.
-    fn with_versions(&self, section: &str) -> Vec<&str> {
-        let keys = self.sections.get(section).into_iter().flatten();
-        let inherited = keys.filter(|it| it.0.ends_with(".workspace")).map(|it| it.0.as_str());
+    fn with_versions(&self, section: &str) -> Vec<&String> {
+        let keys = self.table.get(section).and_then(Value::as_table).into_iter().flatten();
+        let inherited = keys.filter(|it| is_true(it.1.get("workspace"))).map(|it| it.0);
         inherited.filter(|key| key.starts_with("isolde")).collect()
     }
 
-    /// Our crates among the dependencies of sections whose name ends like this;
-    /// sections for one platform are included.
-    fn ours(&self, section: &str) -> Vec<String> {
-        let (exact, nested) = (section.to_owned(), format!(".{section}"));
-        (self.sections.iter())
-            .filter(|(name, _)| **name == exact || name.ends_with(&nested))
-            .flat_map(|(_, keys)| keys.keys())
-            .map(|key| key.split('.').next().unwrap_or(key).trim_matches('"').to_owned())
-            .filter(|name| name == "isolde" || name.starts_with("isolde-"))
+    /// Our crates among the dependencies of this section; those for one platform are included.
+    fn ours(&self, section: &str) -> Vec<&String> {
+        let platforms = self.table.get("target").and_then(Value::as_table);
+        let platforms = platforms.into_iter().flatten().filter_map(|(_, it)| it.get(section));
+        (self.table.get(section).into_iter().chain(platforms))
+            .filter_map(Value::as_table)
+            .flat_map(Table::keys)
+            .filter(|name| *name == "isolde" || name.starts_with("isolde-"))
             .collect()
     }
 }
 
+fn parsed(path: &str, text: &str) -> Table {
+    text.parse().unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
 fn manifests() -> Vec<Manifest> {
-    let parse = |(path, text): (String, String)| Manifest::parse(&path, &text);
-    ending_in(&["Cargo.toml"])
-        .into_iter()
-        .map(|file| (file.path, file.text))
-        .filter(|(path, _)| path.starts_with("crates/"))
-        .map(parse)
+    (ending_in(&["Cargo.toml"]).into_iter())
+        .filter(|file| file.path.starts_with("crates/"))
+        .map(|file| Manifest { table: parsed(&file.path, &file.text), path: file.path })
         .collect()
 }
 
+fn is_true(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_bool) == Some(true)
+}
+
 #[test]
-fn sections_and_keys_are_read() {
+fn sections_of_one_platform_are_read_too() {
     let text = "[package]\nname = \"one\"\n# isolde = 1\n[dependencies]\nisolde.workspace = true\n\
                 [target.'cfg(unix)'.dependencies]\nisolde-report = { path = \"..\" }\n";
-    let manifest = Manifest::parse("Cargo.toml", text);
+    let manifest = Manifest { path: String::new(), table: parsed("one", text) };
     assert_eq!(manifest.package(), "one");
     assert_eq!(manifest.ours("dependencies"), ["isolde", "isolde-report"]);
 }
@@ -192,8 +177,7 @@ fn dependencies_point_down() {
 #[test]
 fn every_crate_keeps_the_workspace_lints() {
     let keeps = |manifest: &Manifest| {
-        let lints = manifest.sections.get("lints").and_then(|lints| lints.get("workspace"));
-        lints.is_some_and(|value| value == "true")
+        is_true(manifest.table.get("lints").and_then(|lints| lints.get("workspace")))
     };
     let broken: Vec<String> = (manifests().iter())
         .filter(|manifest| !keeps(manifest))
@@ -214,7 +198,7 @@ fn every_published_crate_has_a_page_and_depends_on_versions() {
         if page.lines().next() != Some(&format!("# {}", manifest.package())) {
             broken.push(format!("{readme}: expected a page about {}", manifest.package()));
         }
-        if !manifest.sections["package"].contains_key("description") {
+        if manifest.table["package"].get("description").is_none() {
             broken.push(format!("{}: no description", manifest.path));
         }
         // Crates use each other in a circle there, and cargo leaves out what has no version.
@@ -222,9 +206,11 @@ fn every_published_crate_has_a_page_and_depends_on_versions() {
             broken.push(format!("{}: {name} by the workspace in tests", manifest.path));
         }
     }
-    let root = Manifest::parse("Cargo.toml", &content("Cargo.toml"));
-    let ours = root.sections["workspace.dependencies"].iter().filter(|it| it.1.contains("path ="));
-    let unversioned = ours.filter(|it| !it.1.contains("version = \"0.1.0\""));
+    let root = parsed("Cargo.toml", &content("Cargo.toml"));
+    let dependencies = root["workspace"]["dependencies"].as_table().expect("a table of crates");
+    let ours = dependencies.iter().filter(|it| it.1.get("path").is_some());
+    let version = |value: &Value| value.get("version").and_then(Value::as_str) == Some("0.1.0");
+    let unversioned = ours.filter(|it| !version(it.1));
     broken.extend(unversioned.map(|it| format!("Cargo.toml: {} without its version", it.0)));
     assert_none("what is published can be published", &broken);
 }
@@ -234,14 +220,14 @@ fn every_crate_takes_version_and_licence_from_the_workspace() {
     let inherited = ["version", "edition", "rust-version", "license"];
     let mut broken = Vec::new();
     for manifest in manifests() {
-        let package = &manifest.sections["package"];
+        let package = &manifest.table["package"];
         for key in inherited {
-            if package.get(&format!("{key}.workspace")).is_none_or(|value| value != "true") {
+            if !is_true(package.get(key).and_then(|value| value.get("workspace"))) {
                 broken.push(format!("{}: {key}", manifest.path));
             }
         }
-        let own = package.get("publish").map(String::as_str);
-        if own != FOR_US_ALONE.contains(&manifest.package()).then_some("false") {
+        let own = package.get("publish").map(|value| value.as_bool() == Some(false));
+        if own != FOR_US_ALONE.contains(&manifest.package()).then_some(true) {
             broken.push(format!("{}: publish", manifest.path));
         }
     }
@@ -250,8 +236,8 @@ fn every_crate_takes_version_and_licence_from_the_workspace() {
 
 #[test]
 fn the_licence_that_manifests_name_is_in_the_tree() {
-    let root = Manifest::parse("Cargo.toml", &content("Cargo.toml"));
-    assert_eq!(root.sections["workspace.package"]["license"], "\"MIT OR Apache-2.0\"");
+    let root = parsed("Cargo.toml", &content("Cargo.toml"));
+    assert_eq!(root["workspace"]["package"]["license"].as_str(), Some("MIT OR Apache-2.0"));
     assert!(content("LICENSE-MIT").starts_with("MIT License"));
     assert!(content("LICENSE-APACHE").contains("Apache License"));
 }

@@ -8,7 +8,7 @@
 
 use super::Strategy;
 use crate::check::Check;
-use crate::given;
+use crate::database_claims;
 use crate::level::Level;
 use crate::strategy::StrategyName;
 use crate::verdict::{Attempt, Satisfied, Verdict};
@@ -23,7 +23,7 @@ pub(super) static DATABASE_ORDER: Strategy = Strategy {
 };
 
 fn shown(check: &mut Check<'_>, level: Level) -> Option<Satisfied> {
-    let serial = check.serial.get_or_init(|| given::shown(check.history, check.index));
+    let serial = check.serial.get_or_init(|| database_claims::shown(check.history, check.index));
     if level == Level::Serializable {
         return serial.clone().map(Satisfied::Order);
     }

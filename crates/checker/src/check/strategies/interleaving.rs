@@ -3,7 +3,7 @@
 //! **Definition.** One order of all sessions that explains every read shows session
 //! serializability, with real time strict serializability, and all weaker levels.
 //!
-//! **Method.** `strong/interleaving.rs`: what the sessions have left is taken one by one. That is
+//! **Method.** `strong/orders/interleaving.rs`: what the sessions have left is taken one by one. That is
 //! soon found or not at all, while a level by itself would try who wrote what every read saw.
 
 use super::{Question, Strategy};

@@ -89,8 +89,9 @@ pub(super) static COMMITS: Strategy = Strategy {
         let check = &*question.check;
         let facts = (check.history, check.index);
         let limits = check.limits();
-        let found = strong::decide_with_origins(question.level, facts, check.options, &limits).0;
-        match Attempt::from(found) {
+        let found = strong::decide_commits(question.level, facts, check.options, &limits);
+        question.decided_by = found.by;
+        match Attempt::from(found.verdict) {
             Attempt::Refuted(violated) => question.whoever_counts(violated),
             other => other,
         }

@@ -1,12 +1,12 @@
 //! Sources of order: what is known about the graph of events before anything is
 //! derived. Each file is one source and gives its edges with their evidence.
 //!
-//! `read_modify_write`, `lists` and `given` are sources of version order. What they show
+//! `read_modify_write`, `lists` and `database_order` are sources of version order. What they show
 //! is noted as links in [`Versions`](super::versions::Versions), where several may show the
 //! same; `version_order` turns the links into edges.
 
 mod conditions;
-mod given;
+mod database_order;
 mod initial;
 mod lists;
 mod read_modify_write;
@@ -116,7 +116,7 @@ pub struct Sources {
     /// List reads show the order of appends.
     pub lists: bool,
     /// Version orders that came with the history.
-    pub given: bool,
+    pub database_order: bool,
     /// A session's transactions run one after another; a guess where a level does not say so.
     pub session: bool,
     /// What completed before something else was invoked precedes it; likewise a guess.
@@ -128,7 +128,7 @@ impl Sources {
     pub const ALL: Sources = Sources {
         read_modify_write: true,
         lists: true,
-        given: true,
+        database_order: true,
         session: true,
         real_time: true,
     };
@@ -136,6 +136,6 @@ impl Sources {
     /// Whether a source that is used shows a step of a version order.
     #[inline]
     pub(super) fn show(self, step: &VersionStep) -> bool {
-        (self.lists && lists::show(step)) || (self.given && given::show(step))
+        (self.lists && lists::show(step)) || (self.database_order && database_order::show(step))
     }
 }

@@ -5,7 +5,7 @@
 //! shows it.
 //!
 //! **Method.** The graph is made and sorted; linear. If keys are open, the order is a proposal
-//! (`witness.rs`) that the next strategies put right.
+//! (`orders/witness.rs`) that the next strategies put right.
 
 use super::super::decision::Decision;
 use super::{GivenUp, Strategy};

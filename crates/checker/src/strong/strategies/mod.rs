@@ -5,6 +5,7 @@
 //! graph is much harder without them. What rests on them refutes nothing then: the edges of
 //! session order that it needs are given up, and the table is begun anew.
 
+pub(super) mod commits;
 mod contradictions;
 mod known_order;
 mod saturation;

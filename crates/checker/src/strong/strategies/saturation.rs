@@ -4,11 +4,9 @@
 //! holds.
 //!
 //! **Method.** `saturate.rs` derives such edges to a fixpoint, with clocks that tell who reaches
-//! whom. A cycle refutes the level. Else the solver is asked again about what is left, part by
-//! part where parts have nothing to do with each other. Costs events times sessions for each
-//! round, so it comes only where the search was hard.
+//! whom. A cycle refutes the level. Else the solver is asked again about what is left. Costs
+//! events times sessions for each round, so it comes only where the search was hard.
 
-use super::super::components::Components;
 use super::super::decision::Decision;
 use super::super::saturate::Saturated;
 use super::{GivenUp, Strategy};
@@ -31,24 +29,13 @@ fn saturate(decision: &mut Decision<'_>) -> Result<Attempt, GivenUp> {
     };
     (decision.limits.observe)(Stage::Saturate);
     decision.note_evidence(&mut graph);
-    let (order, (clocks, cover)) = match decision.saturate(&mut graph, &order) {
-        (Saturated::Fixpoint(order), clocks) => (order, clocks),
+    let order = match decision.saturate(&mut graph, &order) {
+        (Saturated::Fixpoint(order), _) => order,
         (Saturated::Cyclic(stuck), clocks) => {
             return decision.cyclic(graph, &stuck, Some(&clocks));
         }
         (Saturated::Stopped, _) => return Ok(Attempt::OutOfBudget(decision.limits.reached())),
     };
-    let components = if decision.has_choices() {
-        None
-    } else {
-        Components::new(&graph, decision.versions, (&clocks, &cover))
-    };
-    drop((clocks, cover));
-    let searched = match components {
-        Some(components) if components.groups > 1 => {
-            decision.search_parts(&graph, &order, &components)
-        }
-        _ => decision.search(&graph, &order, decision.conflicts_max),
-    };
+    let searched = decision.search(&graph, &order, decision.conflicts_max);
     decision.attempted(graph, searched)
 }

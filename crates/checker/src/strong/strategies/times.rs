@@ -3,13 +3,13 @@
 //! **Definition.** An order that agrees with the known edges and with real time, and in which
 //! every reader begins before the version it saw is replaced, shows the level.
 //!
-//! **Method.** `timed.rs`: events are taken by their times, and what a read contradicts is put
+//! **Method.** `orders/times.rs`: events are taken by their times, and what a read contradicts is put
 //! right a few times over. It takes neither a solver nor a graph of points in time: linear but
 //! for a sort, where clocks are right. Nothing is refuted here.
 
 use super::super::decision::Decision;
 use super::super::model::Node;
-use super::super::timed::Timed;
+use super::super::orders::times::OrderOfTimes;
 use super::Strategy;
 use crate::limits::Stage;
 use crate::strategy::StrategyName;
@@ -45,5 +45,5 @@ fn order(decision: &Decision<'_>) -> Option<Vec<Node>> {
     if decision.halt(graph.memory()).is_some() {
         return None;
     }
-    Timed::new(&graph, decision.versions, decision.options.clock_drift).order()
+    OrderOfTimes::new(&graph, decision.versions, decision.options.clock_drift).order()
 }

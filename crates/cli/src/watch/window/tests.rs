@@ -7,39 +7,20 @@ use crate::watch::hub::Hub;
 use crate::watch::opinion::levels;
 use isolde::online::{
     Batch, Cell, CellSpan, ClientId, Content, Event, EventKind, Finding, Interval, Key, NEVER,
-    Name, Reads, Role, Step, Time,
+    Name, Reads, Role, Step,
 };
 use isolde::{Check, Level, Limits};
 use isolde_history::{History, Index, format};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt::Write;
-
-/// A small generator, so that a failure is its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    fn is(&mut self, one_of: u64) -> bool {
-        self.below(one_of) == 0
-    }
-
-    fn time(&mut self, limit: u64) -> Time {
-        self.below(limit).cast_signed()
-    }
-}
 
 const ITEMS: u64 = 2;
 const VALUES: u64 = 3;
 const CLIENTS: usize = 4;
 
-fn content(random: &mut Random) -> Content {
-    match random.below(VALUES + 1) {
+fn content(random: &mut Xoshiro256PlusPlus) -> Content {
+    match random.random_range(0..=VALUES) {
         0 => Content::ABSENT,
         value => Content::integer(value.cast_signed()),
     }
@@ -61,26 +42,26 @@ struct Stream {
 
 /// Transactions that each see and change everything at one instant, in an interval around it; in
 /// every second stream one read is wrong.
-fn stream(random: &mut Random) -> Stream {
+fn stream(random: &mut Xoshiro256PlusPlus) -> Stream {
     let initial: Vec<Content> = (0..ITEMS).map(|_| content(random)).collect();
     let mut state = initial.clone();
     let mut ended = [0; CLIENTS];
     let mut numbers = [0; CLIENTS];
     let mut txns = Vec::new();
-    for place in 0..4 + random.below(7) {
-        let instant = 1000 + place.cast_signed() * 100;
-        let client = random.below(CLIENTS as u64) as usize;
+    for place in 0..4 + random.random_range(0..7) {
+        let instant = 1000 + place * 100;
+        let client = random.random_range(0..CLIENTS as u64) as usize;
         if ended[client] + 20 >= instant {
             continue;
         }
-        let begun = (instant - 20 - random.time(250)).max(ended[client] + 1);
-        let count = 1 + random.time(3);
+        let begun = (instant - 20 - random.random_range(0..250)).max(ended[client] + 1);
+        let count = 1 + random.random_range(0..3);
         let step = (instant - 1 - begun) / (count + 1);
         let mut own = state.clone();
         let operations = (1..=count)
             .map(|operation| {
-                let item = random.below(ITEMS) as usize;
-                let kind = if random.is(2) { EventKind::Read } else { EventKind::Write };
+                let item = random.random_range(0..ITEMS) as usize;
+                let kind = if random.random_bool(0.5) { EventKind::Read } else { EventKind::Write };
                 if kind == EventKind::Write {
                     own[item] = content(random);
                 }
@@ -88,13 +69,13 @@ fn stream(random: &mut Random) -> Stream {
                 (kind, Interval { invoked: at, completed: at + 1 }, item as u32, own[item])
             })
             .collect();
-        let completed = instant + 1 + random.time(250);
-        let (kind, completed) = match random.below(8) {
+        let completed = instant + 1 + random.random_range(0..250);
+        let (kind, completed) = match random.random_range(0..8) {
             0 => (EventKind::Abort, completed),
             1 => (EventKind::Lost, NEVER),
             _ => (EventKind::Commit, completed),
         };
-        if kind == EventKind::Commit || (kind == EventKind::Lost && random.is(2)) {
+        if kind == EventKind::Commit || (kind == EventKind::Lost && random.random_bool(0.5)) {
             state = own;
         }
         numbers[client] += 1;
@@ -102,14 +83,14 @@ fn stream(random: &mut Random) -> Stream {
         let end = (kind, Interval { invoked: instant - 1, completed });
         txns.push(Txn { client: client as u32 + 1, number: numbers[client], operations, end });
     }
-    if random.is(2) {
+    if random.random_bool(0.5) {
         let mut reads: Vec<&mut Content> = (txns.iter_mut())
             .flat_map(|txn| &mut txn.operations)
             .filter(|operation| operation.0 == EventKind::Read)
             .map(|operation| &mut operation.3)
             .collect();
         let count = reads.len().max(1) as u64;
-        if let Some(read) = reads.get_mut(random.below(count) as usize) {
+        if let Some(read) = reads.get_mut(random.random_range(0..count) as usize) {
             **read = content(random);
         }
     }
@@ -192,7 +173,7 @@ impl Stream {
 
 /// The part of a stream around two of its transactions, of a window that keeps little, and whether
 /// it was known what items held before.
-fn part(stream: &Stream, random: &mut Random) -> (History, bool) {
+fn part(stream: &Stream, random: &mut Xoshiro256PlusPlus) -> (History, bool) {
     let hub = std::sync::Arc::new(Hub::new(None));
     for client in 1..=CLIENTS {
         hub.open(&format!("c{client}"), 0);
@@ -201,7 +182,7 @@ fn part(stream: &Stream, random: &mut Random) -> (History, bool) {
         hub.catalogue().place("registers", Key::Number(item.cast_signed()), None);
         assert_eq!(item_name(&hub, item as u32), item.to_string());
     }
-    let is_known = random.is(2);
+    let is_known = random.random_bool(0.5);
     let unwritten = is_known.then_some(Content::ABSENT);
     let known = Known { reads: Reads::Item, unwritten, is_unique: false, drift: 0 };
     let mut window = Window::new(known);
@@ -210,19 +191,19 @@ fn part(stream: &Stream, random: &mut Random) -> (History, bool) {
         let cells = cells.map(|(item, &content)| Cell { item: item as u32, row: 0, content });
         window.initial(&cells.collect::<Vec<_>>());
     }
-    window.events_max = 1 + random.below(60) as usize;
-    window.txns_max = 1 + random.below(8) as usize;
+    window.events_max = 1 + random.random_range(0..60);
+    window.txns_max = 1 + random.random_range(0..8);
     let mut batch = Batch::default();
     for (event, cells) in stream.events() {
         batch.push(event, &cells);
-        if random.is(3) {
+        if random.random_ratio(1, 3) {
             window.keep(&batch);
             batch.clear();
         }
     }
     window.keep(&batch);
     let mut step = |role| {
-        let txn = &stream.txns[random.below(stream.txns.len() as u64) as usize];
+        let txn = &stream.txns[random.random_range(0..stream.txns.len() as u64) as usize];
         let (kind, interval) = txn.end;
         let (client, txn) = (ClientId(txn.client), txn.number);
         Step { client, txn, operation: 1, kind, interval, cell: None, role }
@@ -250,7 +231,7 @@ fn no_part_of_a_stream_violates_what_the_whole_satisfies() {
     let wanted = std::env::var("ISOLDE_RANDOM_HISTORIES").ok().and_then(|text| text.parse().ok());
     let (mut shown, mut clean) = (0, 0);
     for seed in 0..wanted.unwrap_or(1500) {
-        let mut random = Random(seed);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let stream = stream(&mut random);
         if stream.txns.is_empty() {
             continue;

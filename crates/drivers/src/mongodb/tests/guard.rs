@@ -1,8 +1,10 @@
 //! The server's side of logging in, after RFC 5802.
 
-use super::super::bson::{Document, Value};
 use super::Reply;
-use crate::base64::{decoded, encoded};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
 use ring::{digest, hmac, pbkdf2};
 use std::num::NonZeroU32;
 
@@ -25,15 +27,17 @@ pub(super) struct Guard {
 impl Guard {
     /// The reply to whatever concerns logging in; none if the command may pass.
     pub(super) fn reply(&mut self, command: &Document) -> Option<Reply> {
-        let payload = match command.value("payload") {
-            Some(Value::Binary(0, bytes)) => String::from_utf8(bytes.clone()).unwrap_or_default(),
+        let payload = match command.get("payload") {
+            Some(Bson::Binary(Binary { bytes, .. })) => {
+                String::from_utf8(bytes.clone()).unwrap_or_default()
+            }
             _ => String::new(),
         };
-        match command.0[0].0.as_str() {
+        match command.keys().next().expect("a command has a name").as_str() {
             "hello" => None,
             "saslStart" => {
-                let is_known = command.text("mechanism") == Some("SCRAM-SHA-256")
-                    && command.text("$db") == Some("admin");
+                let is_known = command.get_str("mechanism").is_ok_and(|it| it == "SCRAM-SHA-256")
+                    && command.get_str("$db").is_ok_and(|it| it == "admin");
                 let challenge = self.challenge(&payload).filter(|_| is_known);
                 Some(challenge.map(|text| message(&text, false)).ok_or(FAILED))
             }
@@ -55,7 +59,8 @@ impl Guard {
             return None;
         }
         self.nonce = format!("{nonce}more");
-        let challenge = format!("r={},s={},i={ITERATIONS}", self.nonce, encoded(SALT));
+        let challenge =
+            format!("r={},s={},i={ITERATIONS}", self.nonce, BASE64_STANDARD.encode(SALT));
         self.said = format!("n={bare},{challenge}");
         Some(challenge)
     }
@@ -77,18 +82,22 @@ impl Guard {
         // The server keeps only the hash of the client's key.
         let stored = hashed(&signed(&salted, b"Client Key"));
         let signature = signed(&stored, all.as_bytes());
-        let key: Vec<u8> =
-            decoded(proof)?.iter().zip(&signature).map(|(one, other)| one ^ other).collect();
+        let key: Vec<u8> = BASE64_STANDARD
+            .decode(proof)
+            .ok()?
+            .iter()
+            .zip(&signature)
+            .map(|(one, other)| one ^ other)
+            .collect();
         if hashed(&key) != stored && !self.is_impostor {
             return None;
         }
         let key = if self.is_impostor { vec![7] } else { signed(&salted, b"Server Key") };
-        Some(format!("v={}", encoded(&signed(&key, all.as_bytes()))))
+        Some(format!("v={}", BASE64_STANDARD.encode(signed(&key, all.as_bytes()))))
     }
 }
 
 fn message(payload: &str, is_done: bool) -> Document {
-    Document::of("conversationId", Value::Int(3))
-        .with("done", Value::Bool(is_done))
-        .with("payload", Value::Binary(0, payload.as_bytes().to_vec()))
+    let payload = Binary { subtype: BinarySubtype::Generic, bytes: payload.as_bytes().to_vec() };
+    doc! { "conversationId": 3, "done": is_done, "payload": payload }
 }

@@ -1,10 +1,10 @@
 //! Columns in their frames: name, width, storage, length, checksum, entries.
 
-use super::checksum::xxh64;
 use super::{MAGIC, SCHEMA, VERSION, Width};
 use crate::error::{Place, ReadError, memory_size};
 use rayon::prelude::*;
 use std::io::{self, Read, Write};
+use xxhash_rust::xxh64::xxh64;
 
 /// How entries are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

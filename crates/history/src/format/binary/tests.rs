@@ -9,6 +9,9 @@ use crate::testing::{identical, random_history};
 use crate::value::Value;
 use crate::{Aggregate, Condition, Function, Predicate, PredicateRow, Snapshot, Source};
 use crate::{Timestamp, Timestamps, VersionChain};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use xxhash_rust::xxh64::xxh64;
 
 /// A history with an entry in every column.
 fn everything() -> History {
@@ -118,8 +121,8 @@ fn forged(bytes: &[u8], name: &str, index: usize, entry: u64) -> Vec<u8> {
 fn sign(bytes: &mut [u8], name: &str) {
     let at = frame_of(bytes, name);
     let length = u64::from_le_bytes(bytes[at + 40..at + 48].try_into().expect("eight"));
-    let seed = checksum::xxh64(&bytes[at..at + 48], 0);
-    let sum = checksum::xxh64(&bytes[at + 56..][..length as usize], seed);
+    let seed = xxh64(&bytes[at..at + 48], 0);
+    let sum = xxh64(&bytes[at + 56..][..length as usize], seed);
     bytes[at + 48..at + 56].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -296,20 +299,16 @@ fn any_entries_under_right_checksums_are_read_or_refused_with_a_place() {
     const ENTRIES: [u64; 12] =
         [0, 1, 2, 3, 4, 5, 7, 9, 0x8000_0000, u32::MAX as u64, 1 << 63, u64::MAX];
     let original = written(&everything(), &RAW_FORMAT);
-    let mut state = 1u64;
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % limit
-    };
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     for _ in 0..5000 {
         let mut bytes = original.clone();
-        for _ in 0..=below(3) {
-            let (name, _) = SCHEMA[below(SCHEMA.len())];
+        for _ in 0..=random.random_range(0..3) {
+            let (name, _) = SCHEMA[random.random_range(0..SCHEMA.len())];
             let at = frame_of(&bytes, name) + 32;
             let count = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
             if count > 0 {
-                let entry = ENTRIES[below(ENTRIES.len())];
-                bytes = forged(&bytes, name, below(count as usize), entry);
+                let entry = ENTRIES[random.random_range(0..ENTRIES.len())];
+                bytes = forged(&bytes, name, random.random_range(0..count as usize), entry);
             }
         }
         match reading(&bytes) {
