@@ -11,6 +11,7 @@ use isolde::{
 };
 use isolde_history::{History, Index, format};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -88,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             }
             let decided = usual.decided.get(&off).copied().unwrap_or(0);
             let ratio = found.time.as_secs_f64() / usual.time.as_secs_f64();
-            cells.push_str(&format!(" {decided} | {opened} | {ratio:.2} |"));
+            let _ = write!(cells, " {decided} | {opened} | {ratio:.2} |");
         }
         line(&mut text, &cells);
     }

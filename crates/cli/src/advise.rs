@@ -9,6 +9,7 @@ use crate::{input, limits};
 use isolde::Limit;
 use isolde_history::Index;
 use isolde_report::statements::{Findings, Setting, by_statements, statements_to_text};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ pub(crate) fn to_text(findings: &Findings, recording: &Path, level: Setting) -> 
     let mut text = statements_to_text(findings, setting, level, crate::subject::HISTORY_FILE);
     if !findings.findings.is_empty() {
         let name = recording.display();
-        text.push_str(&format!("\nproof: isolde check {name}\nwhy: isolde explain {name}\n"));
+        let _ = write!(text, "\nproof: isolde check {name}\nwhy: isolde explain {name}\n");
     }
     text
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let begun = Instant::now();
     let clock = |end: Option<Duration>| Clock::new(begun, end.map(|end| begun + end));
     // The rest of the time is for packing.
-    let gathering = clock(time.map(|time| time - time / PACKING_PARTS));
+    let gathering = clock(time.map(|time| time.saturating_sub(time / PACKING_PARTS)));
     let gathering = gathering.interrupted_by(&interruption);
     let job = Arc::new(Job::new(gathering, resources, true).keeping_half());
     let options = arguments.clone();

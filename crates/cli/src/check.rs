@@ -291,7 +291,6 @@ fn options(arguments: &Arguments) -> Options {
             _ => isolde::Engine::Own,
         },
         conflicts_max: (arguments.limits.timeout.is_none()).then_some(CONFLICTS_MAX),
-        ..Options::default()
     }
 }
 

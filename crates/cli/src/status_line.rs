@@ -100,7 +100,7 @@ impl Line {
     /// What was found since the last time, each on a line of its own.
     fn news(&mut self) -> String {
         let visible = self.news.drain(..).map(|news| isolde_report::visible(&news));
-        visible.map(|news| format!("\r{news}\x1b[K\n")).collect()
+        visible.fold(String::new(), |lines, news| lines + "\r" + &news + "\x1b[K\n")
     }
 
     fn text(&self, elapsed: Duration) -> String {

@@ -69,12 +69,13 @@ fn recorded(protects: Protects, schedule: &[usize]) -> History {
             }
             Progress::Checked(mut txn, mut noted, seen) => {
                 if seen == 0 {
-                    store.write(&mut txn, client.written, 1);
+                    txn.write(client.written, 1);
                     noted = noted.write(client.written, 1);
                 }
-                match store.commit(txn) {
-                    true => transcript.commit(noted),
-                    false => transcript.abort(noted),
+                if store.commit(txn) {
+                    transcript.commit(noted);
+                } else {
+                    transcript.abort(noted);
                 }
                 Progress::Waiting
             }

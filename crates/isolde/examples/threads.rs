@@ -37,7 +37,7 @@ fn transact(store: &Store, transcript: &Mutex<Transcript>, client: usize, number
         .read(read, store.read(&mut open, read))
         .read(written, store.read(&mut open, written))
         .write(written, value);
-    store.write(&mut open, written, value);
+    open.write(written, value);
     std::thread::yield_now();
     let is_committed = store.commit(open);
     let mut transcript = transcript.lock().expect("nobody panics");

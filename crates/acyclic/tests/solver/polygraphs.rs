@@ -232,7 +232,7 @@ fn clauses(choices: usize, seed: u64) -> Instance {
     let mut instance = Instance { order: (0..nodes).collect(), ..Instance::default() };
     for _ in 0..choices {
         let low = random.random_range(0..nodes as usize - 3) as Node;
-        let edge = Edge::new(low, low + 1 + random.random_range(0..2) as Node);
+        let edge = Edge::new(low, low + 1 + random.random_range(0..2_i32).cast_unsigned());
         let (yes, no) = (vec![edge], vec![Edge::new(edge.to, edge.from)]);
         let empty = random.random_bool(0.8);
         let side = |edges: Vec<Edge>| if empty { Vec::new() } else { edges };

@@ -186,20 +186,20 @@ impl<'a> Decision<'a> {
 
     /// The graph of what is known with an order that agrees with it, or with the nodes that have
     /// none.
-    #[expect(clippy::type_complexity, reason = "either way it is the graph and some nodes")]
-    pub(super) fn propose(&mut self) -> Result<(Graph, Vec<Node>), (Graph, Vec<Node>)> {
+    pub(super) fn propose(&mut self) -> (Graph, Result<Vec<Node>, Vec<Node>>) {
         let graph = self.graph(&self.known());
         self.limits.spend((graph.node_count() + graph.edge_count()) as u64 / 8);
         (self.limits.observe)(Stage::Witness);
-        match self.first_order(&graph) {
-            Ok(order) => Ok((graph, order)),
-            Err(stuck) => Err((graph, stuck)),
-        }
+        let order = self.first_order(&graph);
+        (graph, order)
     }
 
     /// The same as it was left by a strategy before, if there is such an order.
     pub(super) fn proposed(&mut self) -> Option<(Graph, Vec<Node>)> {
-        self.proposal.take().or_else(|| self.propose().ok())
+        self.proposal.take().or_else(|| {
+            let (graph, order) = self.propose();
+            order.ok().map(|order| (graph, order))
+        })
     }
 
     /// An order to begin with, or the nodes that have none. It follows session order also

@@ -11,7 +11,7 @@ pub(crate) struct Raw(pub(crate) TcpStream);
 impl Raw {
     pub(crate) fn connect(port: u16) -> Raw {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket");
         let mut raw = Raw(stream);
         let mut body = 196_608u32.to_be_bytes().to_vec();
         body.extend_from_slice(b"user\0postgres\0database\0postgres\0\0");
@@ -280,7 +280,7 @@ fn every_answer_is_byte_for_byte_the_one_without_the_proxy() {
     let folder = Folder::new("bytes");
     let reset = || {
         let drop = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
-        server.psql(server.port, &["-c", "SET client_min_messages = warning", "-c", drop]);
+        server.psql(&["-c", "SET client_min_messages = warning", "-c", drop]);
     };
     let answers = |port: u16| -> Vec<Vec<u8>> {
         reset();

@@ -59,10 +59,10 @@ impl Server {
     }
 
     /// Runs a script by `psql`; what it printed.
-    pub(crate) fn psql(&self, port: u16, arguments: &[&str]) -> String {
+    pub(crate) fn psql(&self, arguments: &[&str]) -> String {
         let mut all = vec!["-X", "-q", "-v", "ON_ERROR_STOP=1"];
         all.extend(arguments);
-        let (text, is_fine) = run("psql", port, &all, &[]);
+        let (text, is_fine) = run("psql", self.port, &all, &[]);
         assert!(is_fine, "psql {arguments:?}: {text}");
         text
     }

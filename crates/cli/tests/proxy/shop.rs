@@ -91,13 +91,13 @@ fn two_doctors_who_look_first_both_go_home_unless_that_is_prevented() {
     let folder = Folder::new("doctors");
     let schema = "CREATE TABLE doctors (id int PRIMARY KEY, on_call boolean); \
                   INSERT INTO doctors VALUES (1, true), (2, true)";
-    server.psql(server.port, &["-c", schema]);
+    server.psql(&["-c", schema]);
     let look = "SELECT count(*) FROM doctors WHERE on_call";
     let leaves = |id: u32| format!("UPDATE doctors SET on_call = false WHERE id = {id}");
     let (first, second) = (leaves(1), leaves(2));
     let lines = [(0, look), (1, look), (0, &first), (1, &second), (0, "COMMIT"), (1, "COMMIT")];
     for (level, found) in [("READ COMMITTED", 1), ("REPEATABLE READ", 1), ("SERIALIZABLE", 0)] {
-        server.psql(server.port, &["-c", "UPDATE doctors SET on_call = true"]);
+        server.psql(&["-c", "UPDATE doctors SET on_call = true"]);
         let name = level.replace(' ', "-");
         let proxy = Proxy::start(&folder, server.port, &format!("--record {name}"));
         assert_eq!(interleaved(proxy.port, level, &lines), level == "SERIALIZABLE");

@@ -17,7 +17,7 @@ fn answer(port: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn count(server: &Server, sql: &str) -> String {
-    server.psql(server.port, &["-At", "-c", sql]).trim().to_owned()
+    server.psql(&["-At", "-c", sql]).trim().to_owned()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_is_no_message_ends_its_connection_and_no_other() {
 fn a_client_that_dies_leaves_an_abort_and_a_commit_without_an_answer_is_unknown() {
     let Some(server) = Server::start() else { return };
     let folder = Folder::new("dies");
-    server.psql(server.port, &["-c", "CREATE TABLE t (id int PRIMARY KEY, v int)"]);
+    server.psql(&["-c", "CREATE TABLE t (id int PRIMARY KEY, v int)"]);
     let proxy = Proxy::start(&folder, server.port, "--record run");
     let mut dies = Raw::connect(proxy.port);
     dies.query("BEGIN");
@@ -118,7 +118,7 @@ fn a_proxy_that_is_killed_leaves_a_recording_that_accuses_nobody() {
 fn a_full_disk_ends_the_recording_and_not_the_application() {
     let Some(server) = Server::start() else { return };
     let folder = Folder::new("full");
-    server.psql(server.port, &["-c", "CREATE TABLE t (id int PRIMARY KEY, v int)"]);
+    server.psql(&["-c", "CREATE TABLE t (id int PRIMARY KEY, v int)"]);
     // A limit on the size of files stands for the disk.
     let program = env!("CARGO_BIN_EXE_isolde");
     let script = format!(
@@ -151,7 +151,7 @@ fn a_trigger_that_writes_elsewhere_is_found_by_those_who_read_that() {
         BEGIN UPDATE total SET v = v + 1 WHERE id = 1; EXCEPTION WHEN division_by_zero THEN NULL; END; \
         RETURN NULL; END $$; \
         CREATE TRIGGER counts AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION tallied()";
-    server.psql(server.port, &["-c", schema]);
+    server.psql(&["-c", schema]);
     let proxy = Proxy::start(&folder, server.port, "--record run");
     let mut raw = Raw::connect(proxy.port);
     for sql in [

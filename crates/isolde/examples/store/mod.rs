@@ -31,6 +31,12 @@ pub(crate) struct OpenTxn {
     writes: HashMap<&'static str, i64>,
 }
 
+impl OpenTxn {
+    pub(crate) fn write(&mut self, key: &'static str, value: i64) {
+        self.writes.insert(key, value);
+    }
+}
+
 impl Store {
     pub(crate) fn new(protects: Protects) -> Store {
         Store { state: Mutex::default(), protects }
@@ -48,12 +54,8 @@ impl Store {
             return own;
         }
         let state = self.state.lock().expect("nobody panics");
-        let versions = state.versions.get(key).into_iter().flatten();
-        versions.filter(|it| it.0 <= txn.snapshot).last().map_or(0, |it| it.1)
-    }
-
-    pub(crate) fn write(&self, txn: &mut OpenTxn, key: &'static str, value: i64) {
-        txn.writes.insert(key, value);
+        let versions = state.versions.get(key).map_or(&[][..], Vec::as_slice).iter();
+        versions.rev().find(|it| it.0 <= txn.snapshot).map_or(0, |it| it.1)
     }
 
     /// Whether the transaction committed; else it is as if it had never been.
@@ -64,9 +66,7 @@ impl Store {
             last.is_some_and(|it| it.0 > txn.snapshot)
         };
         let reads_matter = self.protects == Protects::WritesAndReads && !txn.writes.is_empty();
-        if txn.writes.keys().any(|key| is_newer(key))
-            || (reads_matter && txn.reads.iter().any(|key| is_newer(key)))
-        {
+        if txn.writes.keys().any(&is_newer) || (reads_matter && txn.reads.iter().any(is_newer)) {
             return false;
         }
         state.commits += 1;

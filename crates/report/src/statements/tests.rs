@@ -14,7 +14,7 @@ fn found(lines: &str) -> Findings {
         let words: Vec<&str> = line.split_whitespace().collect();
         let times = format!("[{},{}]", 10 * place, 10 * place + 5);
         let client = words[0];
-        text += &match words[1..] {
+        let message = match words[1..] {
             ["commit"] => format!("{{\"client\":\"{client}\",\"txn\":1,\"commit\":{times}}}\n"),
             [kind, key, version] => {
                 let by = if kind == "read" { 1 } else { 2 };
@@ -25,6 +25,7 @@ fn found(lines: &str) -> Findings {
             }
             _ => panic!("{line}"),
         };
+        text += &message;
     }
     let input = Input::File(Source::from_bytes("trace", text.as_bytes()));
     let history = format::read_detected(input, ReadOptions::default()).expect("a trace").0;

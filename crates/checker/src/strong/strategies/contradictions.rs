@@ -12,7 +12,7 @@ use super::super::cycle::Premises;
 use super::super::decision::{Decision, violated};
 use super::super::proof::ProofBuilder;
 use super::super::versions::Divergence;
-use super::{GivenUp, Strategy};
+use super::Strategy;
 use crate::anomaly::{Anomaly, AnomalyKind, of_operations};
 use crate::naming;
 use crate::strategy::StrategyName;
@@ -25,18 +25,18 @@ pub(super) const CONTRADICTIONS: Strategy = Strategy {
         let versions = decision.versions;
         !versions.divergences.is_empty() || !versions.conditions.mismatches.is_empty()
     },
-    attempt: refute,
+    attempt: |decision| Ok(refute(decision)),
 };
 
-fn refute(decision: &mut Decision<'_>) -> Result<Attempt, GivenUp> {
+fn refute(decision: &Decision<'_>) -> Attempt {
     let versions = decision.versions;
     if let Some(&divergence) = versions.divergences.first() {
-        return Ok(Attempt::Refuted(diverged(decision, divergence)));
+        return Attempt::Refuted(diverged(decision, divergence));
     }
     let mismatch = versions.conditions.mismatches.first();
-    Ok(mismatch.map_or(Attempt::Passed, |mismatch| {
+    mismatch.map_or(Attempt::Passed, |mismatch| {
         Attempt::Refuted(violated(mismatched(decision.history(), *mismatch), None))
-    }))
+    })
 }
 
 fn diverged(decision: &Decision<'_>, divergence: Divergence) -> Violated {

@@ -16,9 +16,10 @@ pub(super) const KNOWN_ORDER: Strategy =
     Strategy { name: StrategyName::KnownOrder, applies: |_| true, attempt: sort };
 
 fn sort(decision: &mut Decision<'_>) -> Result<Attempt, GivenUp> {
-    let (graph, order) = match decision.propose() {
-        Ok(proposal) => proposal,
-        Err((graph, stuck)) => return decision.cyclic(graph, &stuck, None),
+    let (graph, order) = decision.propose();
+    let order = match order {
+        Ok(order) => order,
+        Err(stuck) => return decision.cyclic(graph, &stuck, None),
     };
     if !decision.is_open() {
         return Ok(decision.satisfied(&order));

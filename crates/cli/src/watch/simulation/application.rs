@@ -388,13 +388,14 @@ impl Client {
             Request::Begin => Phase::Answered(Kind::Begin, since, Vec::new()),
             Request::Read(row) => read(row..row + 1),
             Request::ReadAll => read(0..ROWS),
-            Request::Write(row) => match database.write(session, self.owner, row, now) {
-                Some(value) => Phase::Answered(Kind::Write, since, vec![(row, Some(value))]),
-                None => {
+            Request::Write(row) => {
+                if let Some(value) = database.write(session, self.owner, row, now) {
+                    Phase::Answered(Kind::Write, since, vec![(row, Some(value))])
+                } else {
                     database.abort(session, self.owner);
                     Phase::Answered(Kind::Abort, since, Vec::new())
                 }
-            },
+            }
             Request::Commit => {
                 database.commit(session, self.owner, now);
                 Phase::Answered(Kind::Commit, since, Vec::new())
@@ -410,7 +411,7 @@ impl Client {
         let rows: Vec<Row<'_>> = (rows.iter())
             .map(|(row, value)| Row {
                 table: "t",
-                key: Scalar::Integer(*row as i64),
+                key: Scalar::Integer(i64::try_from(*row).expect("few rows")),
                 column: None,
                 value: value.map_or(Scalar::Absent, Scalar::Integer),
             })

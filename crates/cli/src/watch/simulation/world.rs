@@ -152,7 +152,7 @@ impl World {
         let disk = SimulatedDisk::new(plan, fork(&mut chance));
         let saved = SaveFile::on(Box::new(disk.clone()), Path::new("saved.jsonl"));
         let watch = Watch::new();
-        let applications = (0..1 + chance.below(3))
+        let applications = (0..=chance.below(3))
             .map(|number| Application::new(number, fork(&mut chance)))
             .collect();
         let saved = saved.ok().map(Arc::new);
@@ -199,8 +199,9 @@ impl World {
             self.pass_time();
             self.read();
         }
-        for call in std::mem::take(&mut self.calls) {
-            self.end(call);
+        for mut call in std::mem::take(&mut self.calls) {
+            let read = call.read_out();
+            call.end(read, true);
         }
         self.reception.close();
         self.watch.monitor.step(true);
@@ -209,12 +210,6 @@ impl World {
             exit::Status::Satisfied => Ending::Satisfied,
             exit::Status::Unknown | exit::Status::BadInput => Ending::Unknown,
         }
-    }
-
-    /// As when the watch is asked to end.
-    fn end(&mut self, mut call: Call) {
-        let read = call.read_out();
-        call.end(read, true);
     }
 
     fn happens(&mut self, one_in: Option<usize>) -> bool {
@@ -244,7 +239,7 @@ impl World {
 
     fn pass_time(&mut self) {
         let most = if self.chance.one_in(30) { 50_000_000 } else { 300_000 };
-        let nanoseconds = 1 + self.chance.below(most) as Time;
+        let nanoseconds = 1 + Time::try_from(self.chance.below(most)).expect("a short time");
         self.pass(nanoseconds);
     }
 

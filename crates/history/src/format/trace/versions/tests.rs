@@ -2,6 +2,7 @@
 
 use crate::format::{Input, ReadOptions, read_detected, to_text};
 use crate::{History, Source};
+use std::fmt::Write;
 
 /// A trace of lines `client operation key version`, `client commit` and `client unseen`, at
 /// ascending times.
@@ -16,7 +17,9 @@ fn history(lines: &[&str]) -> History {
             [key, version] => format!(",\"rows\":[[\"t\",\"{key}\",{version}]]"),
             _ => String::new(),
         };
-        text += &format!("{{\"client\":\"{client}\",\"txn\":1,\"{}\":{times}{rows}}}\n", words[1]);
+        let what = words[1];
+        writeln!(text, "{{\"client\":\"{client}\",\"txn\":1,\"{what}\":{times}{rows}}}")
+            .expect("a text takes all");
     }
     let input = Input::File(Source::from_bytes("trace", text.as_bytes()));
     read_detected(input, ReadOptions::default()).expect("a trace").0
