@@ -68,7 +68,7 @@ pub enum Rule<Path = Vec<StepId>> {
     /// visible to it: so `from` was overwritten, version order. For levels of begins
     /// and commits the path leads from the commit of `from` to the begin of the
     /// reader; for levels of one commit order it is one that the level calls visible.
-    /// There `to` is `INITIAL` if the reader saw the initial state.
+    /// There `to` is [the initial one](crate::Node::INITIAL) if the reader saw the initial state.
     Visible {
         /// The read.
         read: OpId,
