@@ -245,7 +245,7 @@ fn nil_is_absent_or_not_known() {
 fn what_is_not_one_operation_on_one_object_is_not_judged_here() {
     check("A @1..2: w(x,1) w(y,1)", "not single operations");
     check("A @1..2: a(x,1)", "not single operations");
-    check("A: w(x,1)", "Unknown(Unsupported(\"the history has no times\"))");
+    check("A: w(x,1)", "Unknown(Unsupported(NoTimes))");
 }
 
 #[test]
