@@ -6,9 +6,9 @@ use acyclic::{
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A solver with enough to do to be stopped.
+/// A solver with enough to do to be stopped: it meets 21 contradictions.
 fn busy() -> Solver {
-    let instance = hard(Shape { nodes: 1_000, choices: 10_000, window: 200 }, 1);
+    let instance = hard(Shape { nodes: 1_000, choices: 10_000, window: 200 }, 3);
     let known = KnownEdges::from_edges(instance.order.len(), &instance.known);
     let mut solver = Solver::new(&instance.order, known).unwrap();
     for sides in &instance.choices {
