@@ -56,6 +56,7 @@ const ALLOWED: &[Allowed] = &[
             "isolde-history",
             "isolde-certificate",
             "isolde",
+            "isolde-cluster",
             "isolde-report",
             "isolde-harness",
             "isolde-drivers",
