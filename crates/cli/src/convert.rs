@@ -20,6 +20,10 @@ pub(crate) struct Arguments {
     /// Where to write: a file, or a directory for formats that are one [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Cut a history with times into so many parts, in the folder that --output names: for
+    /// `isolde check --workers` and `--processes`
+    #[arg(long, value_name = "NUMBER", requires = "output", conflicts_with = "to")]
+    split: Option<u16>,
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
@@ -28,6 +32,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
     arguments.limits.resources.apply()?;
+    if let (Some(count), Some(folder)) = (arguments.split, &arguments.output) {
+        return split(arguments, usize::from(count), folder);
+    }
     let Some(to) = target(arguments.to.as_deref(), arguments.output.as_deref())? else {
         let message = "convert: expected --to FORMAT, or an --output that ends in .isolde; see \
                        `isolde formats`";
@@ -46,6 +53,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status, Failure> {
             output::forget_partial();
             limits::end(reached, &arguments.file, &arguments.limits.resources)
         }
+    }
+}
+
+/// Cuts a history into parts.
+fn split(arguments: &Arguments, count: usize, folder: &Path) -> Result<Status, Failure> {
+    if count == 0 {
+        return Err(Failure::Usage("--split: expected at least one part, found 0".into()));
+    }
+    refuse_filled(folder)?;
+    output::refuse_input(Some(folder), &arguments.file)?;
+    let (options, clock) = (arguments.clone(), arguments.limits.clock(None));
+    let folder = folder.to_owned();
+    let parts = limits::within(&clock, move || {
+        let memory_max = options.limits.resources.memory_max();
+        let (history, _) = input::read(&options.file, &options.input, memory_max)?;
+        std::fs::create_dir_all(&folder)?;
+        let lost = isolde_cluster::split(history, count, &folder);
+        lost.map_err(|error| {
+            // Empty unless something was written, and then it stays.
+            let _ = std::fs::remove_dir(&folder);
+            Failure::Usage(error.to_string())
+        })
+    });
+    match parts {
+        Ok(lost) => {
+            for sentence in lost? {
+                say(&format!("isolde: parts: lost: {sentence}"));
+            }
+            Ok(Status::Satisfied)
+        }
+        Err(reached) => limits::end(reached, &arguments.file, &arguments.limits.resources),
     }
 }
 
@@ -94,12 +132,7 @@ pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Re
             return Err(Failure::Usage(message));
         }
         (Writer::Directory(write), Some(path)) => {
-            // Logs that are there already would be read as part of this history.
-            if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-                let found =
-                    format!("{name}: expected an empty or new directory, found files in it");
-                return Err(Failure::Usage(found));
-            }
+            refuse_filled(path)?;
             std::fs::create_dir_all(path).map_err(|error| failed(error.into()))?;
             write(history, &mut OnDisk(path)).map_err(|error| {
                 // Empty unless something was written, and then it stays.
@@ -110,6 +143,16 @@ pub(crate) fn write(history: &History, to: &Target, output: Option<&Path>) -> Re
     };
     for sentence in lost {
         say(&format!("isolde: {}: lost: {sentence}", to.name));
+    }
+    Ok(())
+}
+
+/// What is there already would be read as part of this history.
+fn refuse_filled(folder: &Path) -> Result<(), Failure> {
+    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        let name = folder.display();
+        let found = format!("{name}: expected an empty or new directory, found files in it");
+        return Err(Failure::Usage(found));
     }
     Ok(())
 }

@@ -42,3 +42,4 @@ mod watch_attacked;
 mod watch_opinions;
 mod watch_rounds;
 mod watch_troubles;
+mod workers;

@@ -66,6 +66,7 @@ const ALLOWED: &[Allowed] = &[
             "isolde-proxy",
             "isolde-certificate",
             "isolde",
+            "isolde-cluster",
             "isolde-report",
             "isolde-harness",
             "isolde-drivers",

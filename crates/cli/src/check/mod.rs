@@ -3,6 +3,8 @@
 //! Without `--level` it is a report and not a gate: it exits 0 once every level is
 //! decided. With levels it passes only if all of them hold.
 
+mod workers;
+
 use crate::exit::{Failure, Status};
 use crate::interruption::Interruption;
 use crate::job::Job;
@@ -80,6 +82,8 @@ pub(crate) struct Arguments {
     /// Print the verdicts alone
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    workers: workers::Arguments,
     #[command(flatten)]
     input: input::Arguments,
     #[command(flatten)]
@@ -236,6 +240,8 @@ fn one(
     let tells = !(arguments.quiet || arguments.verbose);
     let job = Arc::new(Job::new(clock, &arguments.limits.resources, tells));
     let (path, options) = (file.to_owned(), arguments.clone());
+    let is_for_workers = options.workers.are_for(&path);
+    let checked = if is_for_workers { workers::checked } else { checked };
     let result = job.within(move |job| checked(&path, &options, job));
     result.unwrap_or_else(|reached| given_up(file, arguments, reached, &job.partial_result))
 }
