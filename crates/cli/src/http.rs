@@ -200,8 +200,15 @@ pub(crate) fn request(head: &[u8]) -> Option<Request> {
     })
 }
 
-/// A path with its `%` escapes resolved.
+/// A path with its `%` escapes resolved; none if one of them is no escape.
 pub(crate) fn decoded(path: &str) -> Option<String> {
+    let is_escape = |rest: &str| {
+        rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    // The library passes over what is none.
+    if !path.split('%').skip(1).all(is_escape) {
+        return None;
+    }
     percent_decode_str(path).decode_utf8().ok().map(Cow::into_owned)
 }
 

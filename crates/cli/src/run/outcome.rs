@@ -61,6 +61,7 @@ pub(super) struct Outcome {
     pub(super) history: String,
     command: String,
     /// What would have ended the run in its time.
+    #[serde(rename = "asked")]
     goal: Goal,
     /// What ended it before.
     ended_by: Option<String>,

@@ -36,6 +36,7 @@ const CASES: &[Case] = &[
     case("explain FILE"),
     case("shrink FILE"),
     case("bundle FILE -o it.tar.gz"),
+    case("advise FILE"),
     case("convert FILE --to text -o other.txt"),
     case("lint FILE"),
     case("stats FILE"),
@@ -156,13 +157,15 @@ fn what_is_packed_need_not_fit_in_memory() {
 }
 
 /// Commands with limits that other tests hold to them, and where.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("proxy", "tests/proxy/troubles.rs"),
     ("run", "run_troubles.rs, interruption.rs"),
     ("watch", "watch.rs, watch_attacked.rs"),
     ("serve", "serve.rs"),
 ];
 /// Commands that read no history of others: what they do is as large as they are asked for.
-const WITHOUT: [&str; 5] = ["clean", "formats", "gen", "help", "matrix"];
+const WITHOUT: [&str; 8] =
+    ["clean", "completions", "demo", "formats", "gen", "help", "man", "matrix"];
 
 #[test]
 fn every_command_with_a_limit_is_in_the_table() {

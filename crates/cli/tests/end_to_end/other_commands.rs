@@ -11,6 +11,8 @@ isolde tells which isolation levels a database really gave its clients.
   isolde demo                         a first look: a bug, found and explained, in a second
   isolde run                          drive a database (SQLite, if no other is named) and check it
   isolde watch                        drive it and verify it while it runs
+  isolde proxy URL --record DIR       record an application as it is, and check it
+  isolde advise DIR                   which of its statements go wrong together
   isolde matrix                       which anomalies each isolation setting of it prevents
   isolde recover URL FILE             ask a database for the order of a history's versions
   isolde clean URL                    remove what killed runs have left in a database
@@ -46,6 +48,8 @@ Commands:
   run          Drive a database, record what its clients see, and check what it promises
   watch        Verify a database while it runs: one that is driven, or one of which others send
                traces
+  proxy        Pass an application's connections on to its database, record them, and check them
+  advise       Tell what is wrong with a recording, by the statements of its application
   matrix       Tell which anomalies each isolation setting of a database prevents
   recover      Ask a database for the order of versions of a history that was recorded before
   clean        List what killed runs have left in a database, and remove it

@@ -59,7 +59,7 @@ fn sqlite_is_strict_serializable() {
          strongest seen: strong-snapshot-isolation, strict-serializable\n\
          history: out/history.log\n\
          again: isolde run sqlite --isolation serializable --sessions 4 --transactions 400 \
-         --timeout 90s --seed 1"
+         --timeout 1m30s --seed 1"
     );
     // The history is one like any other.
     let checked = folder.isolde("check out/history.log --level strict-serializable --quiet");
