@@ -93,6 +93,16 @@ impl Verifier {
         }
     }
 
+    /// What somebody has sent from `since` on will never be known: it may be what was read after
+    /// that. What everybody who was waited for had said before is not touched by it.
+    pub(super) fn drop_suspects(&mut self, since: Time) {
+        let since = since.saturating_sub(self.options.drift);
+        let before = self.suspects.findings.len();
+        self.suspects.findings.retain(|finding| finding.offender.interval.completed < since);
+        let dropped = before - self.suspects.findings.len();
+        self.counters.unchecked.events_missing += dropped as u64;
+    }
+
     /// The end of a transaction tells how much drift explains what was read of it.
     pub(super) fn end_contradictions(&mut self, event: &Event) {
         let is_of_it = |pending: &Pending| {

@@ -215,15 +215,18 @@ impl Verifier {
         }
     }
 
-    /// What this client does from now on will never be known. Its open transaction may have
-    /// committed, and rows that it has used may hold anything: reads of these that no version
+    /// What this client has sent from `since` on will never be known. Its open transaction may
+    /// have committed, and rows that it has used may hold anything: reads of these that no version
     /// explains are not judged. Reads of other rows are, but for values that nobody is known to
     /// have written.
-    pub fn give_up(&mut self, client: ClientId) {
+    pub fn give_up(&mut self, client: ClientId, since: Time) {
         self.readmit(client);
         let state = self.client(client);
         let (open, has_come) = (state.open, state.last.is_some());
         state.is_gone = true;
+        // If its clock was set back, or it came too late, its times do not tell.
+        let since = if state.unplaced.is_some() { ALWAYS } else { since };
+        self.drop_suspects(since);
         self.touched.note_gone();
         if has_come {
             self.touched.give_up(client);

@@ -1,7 +1,7 @@
 //! Clients of which more will never come: what they did not use stays judged.
 
 use crate::notation::{OPTIONS, parse, told};
-use isolde_checker::online::{Batch, ClientId, Counters, NEVER, Profile, Reads, Verifier};
+use isolde_checker::online::{ALWAYS, Batch, ClientId, Counters, NEVER, Profile, Reads, Verifier};
 
 const STATEMENT: Profile = Profile { reads: Reads::Statement, ..Profile::NONE };
 
@@ -12,7 +12,7 @@ fn without_a(before: &str, after: &str) -> (String, Counters) {
     let mut verifier = Verifier::new(STATEMENT, OPTIONS);
     verifier.take_some(&all, 0..count, 10);
     verifier.take(&Batch::default(), 10);
-    verifier.give_up(ClientId(0));
+    verifier.give_up(ClientId(0), 10);
     verifier.take_some(&all, count..all.events.len(), NEVER);
     verifier.finish();
     assert!(verifier.is_anything_missing());
@@ -52,4 +52,29 @@ fn rows_that_it_used_may_hold_anything() {
 fn what_comes_of_it_afterwards_counts_too() {
     let (found, counters) = without_a("", &format!("A1 w 8-9 x=1\n{STALE}"));
     assert_eq!((found.as_str(), counters.unchecked.events_missing), ("", 1));
+}
+
+/// `B` reads 1, which nobody is known to have written. That waits for its writer. Then `A` comes,
+/// whose name was read later than anybody waits, and breaks off before it says that it wrote 1.
+/// World 211499 of the simulated watch told that as a violation of the database.
+#[test]
+fn a_value_that_is_waited_for_may_be_of_who_breaks_off() {
+    let found = |since| {
+        let (read, late) = (parse("B1 r 20-21 x=1\nB1 c 22-23"), parse("A1 w 2-3 x=2"));
+        let mut verifier = Verifier::new(STATEMENT, OPTIONS);
+        verifier.take(&read, 30);
+        if since == 3 {
+            verifier.take(&late, 30);
+        }
+        verifier.give_up(ClientId(0), since);
+        verifier.finish();
+        (told(&verifier.take_findings()), verifier.counters().unchecked.events_missing)
+    };
+    for since in [ALWAYS, 3, 21] {
+        assert_eq!(found(since), (String::new(), 1), "{since}");
+    }
+    // Who has told all until after the read has not written it.
+    for since in [22, 30, 40] {
+        assert_eq!(found(since), ("unexplained-read B1.1\n".to_owned(), 0), "{since}");
+    }
 }

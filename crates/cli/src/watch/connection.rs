@@ -240,6 +240,9 @@ impl Call {
         let is_cut_off = is_closing && stream.is_admitted() && !stream.is_over();
         let connection = connection.as_mut();
         let is_admitted = stream.is_admitted() && !matches!(read, Err(Ended::TurnedAway(_)));
+        if is_admitted && !matches!(read, Ok(true)) {
+            stream.miss_unnamed();
+        }
         let is_whole = match read {
             Ok(_) if stream.is_resumable() && !is_closing => {
                 if let Err(Unsaved(message)) = stream.publish() {
@@ -343,4 +346,94 @@ fn refuse(connection: &mut dyn Connection, form: Option<Form>, message: &str) ->
     }
     let line = serde_json::json!({ "error": message });
     connection.write_all(format!("{line}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hub::State;
+    use super::*;
+
+    /// A sender that says this, and whose connection is reset then, or ends.
+    struct Sender {
+        said: &'static [u8],
+        is_reset: bool,
+    }
+
+    impl Read for Sender {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.said.read(buffer)? {
+                0 if self.is_reset => Err(ErrorKind::ConnectionReset.into()),
+                count => Ok(count),
+            }
+        }
+    }
+
+    impl Write for Sender {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Who of all streams is there or was lost after this one, and how.
+    fn after(reception: &Reception, said: &'static str, is_reset: bool) -> Vec<(String, State)> {
+        let place = reception.knock(Origin::Local, Box::new(|| {}));
+        let sender = Sender { said: said.as_bytes(), is_reset };
+        reception.call(Box::new(sender), place).serve(&AtomicBool::new(false));
+        left(&reception.hub)
+    }
+
+    fn left(hub: &Hub) -> Vec<(String, State)> {
+        let all = hub.inboxes();
+        let told = all.iter().map(|inbox| (hub.name(inbox.id), inbox.state()));
+        told.filter(|(_, state)| *state != State::Closed).collect()
+    }
+
+    const HEAD: &str =
+        "{\"isolde\":\"trace 1\",\"client\":\"a\"}\n{\"client\":\"a\",\"bye\":true}\n";
+    const AGAIN: &str = "{\"isolde\":\"trace 1\",\"client\":\"a\",\"resume\":\"x\"}\n\
+                         {\"client\":\"a\",\"bye\":true}\n";
+    const NAMED: &str = "{\"isolde\":\"trace 1\",\"client\":\"a\",\"resume\":\"x\"}\n\
+                         {\"client\":\"a\",\"bye\":true}\n{\"client\":\"b\"}\n";
+
+    /// World 144823: the head's own client had said goodbye, and a session had committed, of which
+    /// the name was on its way. Nobody was missing then, and what it wrote was nobody's.
+    #[test]
+    fn who_was_not_named_yet_is_missing_after_a_reset() {
+        let reception = || Reception::new(&Arc::new(Hub::new(None)), None, None);
+        let unnamed = "whoever was not named yet".to_owned();
+        assert_eq!(after(&reception(), HEAD, true), [(unnamed, State::Broken)]);
+        assert_eq!(after(&reception(), HEAD, false), []);
+        let is_over = "{\"isolde\":\"trace 1\",\"client\":\"a\"}\n{\"bye\":true}\n";
+        assert_eq!(after(&reception(), is_over, true), []);
+        let named = "{\"isolde\":\"trace 1\",\"client\":\"a\"}\n";
+        assert_eq!(after(&reception(), named, true), [("a".to_owned(), State::Broken)]);
+        assert_eq!(after(&reception(), "", true), []);
+    }
+
+    /// The same of a stream that may come back: nobody would wait for its sessions.
+    #[test]
+    fn who_was_not_named_yet_is_waited_for_until_a_stream_is_back() {
+        let reception = Reception::new(&Arc::new(Hub::new(None)), None, None);
+        let unnamed = "whoever was not named yet".to_owned();
+        for _ in 0..2 {
+            assert_eq!(after(&reception, AGAIN, true), [(unnamed.clone(), State::Open)]);
+        }
+        assert_eq!(after(&reception, NAMED, true), [("b".to_owned(), State::Open)]);
+        reception.close();
+        assert_eq!(left(&reception.hub), [("b".to_owned(), State::Broken)]);
+
+        let reception = Reception::new(&Arc::new(Hub::new(None)), None, None);
+        assert_eq!(after(&reception, AGAIN, true), [(unnamed.clone(), State::Open)]);
+        reception.close();
+        assert_eq!(left(&reception.hub), [(unnamed, State::Broken)]);
+        // A stream that ended was not reset.
+        let reception = Reception::new(&Arc::new(Hub::new(None)), None, None);
+        assert_eq!(after(&reception, AGAIN, false), []);
+        reception.close();
+        assert_eq!(left(&reception.hub), []);
+    }
 }

@@ -75,8 +75,9 @@ pub(super) struct Monitor {
     verifier: Verifier,
     window: Window,
     opened: HashSet<u32>,
-    /// Clients that ended, and of which something is missing, since the last events.
-    broken: Vec<ClientId>,
+    /// Clients that ended since the last events, and of which what was sent from this time on is
+    /// missing.
+    broken: Vec<(ClientId, Time)>,
     batch: Batch,
     merged: Batch,
     /// The latest time that any client is known to have reached, and when that became known.
@@ -276,7 +277,7 @@ impl Monitor {
                 self.setting.hub.forget(inbox.id);
                 self.opened.remove(&inbox.id.0);
             }
-            self.tell_loss(inbox.id, state);
+            self.tell_loss(inbox.id, state, bound);
         }
         match (reached, &self.clock) {
             _ if is_last => self.pipeline.close(KEEPER),
@@ -296,15 +297,15 @@ impl Monitor {
         hub.while_busy(|| self.verify())
     }
 
-    /// What is lost with a client that ended like this.
-    fn tell_loss(&mut self, client: ClientId, state: State) {
+    /// What is lost with a client that ended like this, and had told all until this time.
+    fn tell_loss(&mut self, client: ClientId, state: State, since: Time) {
         let text = match state {
             State::Open | State::Closed => return,
             State::Lost => "ended within a transaction",
             // As it should when the watch ends: only what it may explain is not judged.
-            State::CutOff => return self.broken.push(client),
+            State::CutOff => return self.broken.push((client, since)),
             State::Broken => {
-                self.broken.push(client);
+                self.broken.push((client, since));
                 self.setting.status().broken += 1;
                 "was ended, and what it did since then is missing"
             }
@@ -341,8 +342,8 @@ impl Monitor {
             self.setting.output.note("returned", &format!("{name} is back"));
         }
         // After those that are back: one that had stalled is not back if it ended like this.
-        for client in std::mem::take(&mut self.broken) {
-            self.verifier.give_up(client);
+        for (client, since) in std::mem::take(&mut self.broken) {
+            self.verifier.give_up(client, since);
         }
         for client in self.pipeline.take_stalled() {
             self.verifier.set_aside(client);

@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering;
 
 /// Clients of one stream.
 const CLIENTS_MAX: usize = 1 << 16;
+/// What messages call those that a stream was still to name.
+const UNNAMED: &str = "whoever was not named yet";
 
 /// A stream, as whoever reads it sees it.
 pub(super) struct Stream {
@@ -116,6 +118,17 @@ impl Stream {
         self.identity.is_some()
     }
 
+    /// The stream breaks off. If none of its clients is there any more, others were perhaps about
+    /// to be named, as sessions are after the goodbye of the head's own client, and what they did
+    /// was on its way: somebody stands for them, until they come or never will.
+    pub(super) fn miss_unnamed(&mut self) {
+        let mut clients = self.clients.iter().chain(self.parked.values());
+        if !self.is_over && !clients.any(|client| client.producer.is_some()) {
+            let unnamed = self.open(UNNAMED);
+            self.add(UNNAMED, unnamed);
+        }
+    }
+
     /// The connection is over, or cut: clients that may come back wait for that. Whether there
     /// is room for them.
     pub(super) fn park(&mut self) -> bool {
@@ -211,6 +224,20 @@ impl Stream {
         }
     }
 
+    fn open(&self, name: &str) -> StreamClient {
+        let producer = self.hub.open(name, ALWAYS);
+        let saved_as = format!("{name} #{}", producer.id().0);
+        StreamClient {
+            producer: Some(producer),
+            saved_as,
+            open: None,
+            last_ended: None,
+            bound: ALWAYS,
+            is_touched: false,
+            taken: Taken::default(),
+        }
+    }
+
     fn add(&mut self, name: &str, client: StreamClient) -> u32 {
         let number = self.clients.len() as u32;
         self.clients.push(client);
@@ -265,17 +292,12 @@ impl Sink for Stream {
             client.is_touched = false;
             return Ok(self.add(name, client));
         }
-        let producer = self.hub.open(name, ALWAYS);
-        let saved_as = format!("{name} #{}", producer.id().0);
-        let client = StreamClient {
-            producer: Some(producer),
-            saved_as,
-            open: None,
-            last_ended: None,
-            bound: ALWAYS,
-            is_touched: false,
-            taken: Taken::default(),
-        };
+        let client = self.open(name);
+        // Now others wait for this one.
+        if let Some(unnamed) = self.parked.remove(UNNAMED) {
+            let number = self.add(UNNAMED, unnamed);
+            self.close(number, State::Closed);
+        }
         Ok(self.add(name, client))
     }
 
