@@ -172,7 +172,10 @@ fn every_command_with_a_limit_is_in_the_table() {
     let folder = Folder::with(&[]);
     let help = folder.isolde("--help").stdout;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> = listed.map_while(|line| line.split_whitespace().next()).collect();
+    let listed = listed.take_while(|line| !line.is_empty());
+    // What is said of a command may go on in the next line, further in.
+    let named = listed.filter_map(|line| line.strip_prefix("  ").filter(|it| !it.starts_with(' ')));
+    let commands: Vec<&str> = named.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(commands.contains(&"check"), "{help}");
     for command in commands {
         let help = folder.isolde(&format!("{command} --help")).stdout;
