@@ -249,6 +249,11 @@ mod tests {
         history.unknown(Txn::of("bob").append("list", 1).between(10, 20));
         history.abort(Txn::of("alice").read("x", None::<i64>).read_list("list", [1, 2]));
         let text = to_text(&history.finish().expect("a small history"));
-        assert_eq!(text, "EXPECTED");
+        let expected = "# isolde-history 1\n\
+                        init *=0\n\
+                        alice/T1: r(x,0) w(x,7)\n\
+                        alice: r(x,nil) r(list,[1 2]) aborted\n\
+                        bob @10..20: a(list,1) unknown\n";
+        assert_eq!(text, expected);
     }
 }
